@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0
+# Every target is one script of stack/, which does what it stands on first.
+# KERNEL=/path gives the base from a tree of yours; see README.md.
+
+.DEFAULT_GOAL := help
+# One thing at a time; the scripts use every core themselves.
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory
+export KERNEL
+# Times on screen count from here, not from a shell that ran make before.
+unexport PERF_BPF_T0
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: setup
+setup: ## install what is missing on this machine, by package name
+	@stack/setup
+
+.PHONY: tree
+tree: setup ## the base plus the series, as commits in build/linux
+	@stack/tree
+
+.PHONY: refresh
+refresh: ## write build/linux's commits back to patches/, series and the files they create
+	@stack/refresh
+
+.PHONY: kernel
+kernel: setup ## build the guest's kernel
+	@stack/kernel guest
+
+.PHONY: debug-kernel
+debug-kernel: setup ## build the guest's kernel with KASAN, lockdep and kmemleak
+	@stack/kernel debug
+
+.PHONY: base-kernel
+base-kernel: setup ## build the guest's kernel without the series
+	@stack/kernel base
+
+.PHONY: perf
+perf: setup ## build perf
+	@stack/perf series
+
+.PHONY: base-perf
+base-perf: setup ## build perf without the series
+	@stack/perf base
+
+.PHONY: selftests
+selftests: setup ## build the series' kselftests
+	@stack/selftests
+
+.PHONY: guest
+guest: setup ## run a command in the guest: make guest CMD='uname -a'
+	@[ -n "$$CMD" ] || { echo "make guest: say what to run: make guest CMD='uname -a'" >&2; exit 2; }
+	@stack/kernel guest
+	@stack/guest -- bash -c "$$CMD"
+
+.PHONY: shell
+shell: kernel ## a shell in the guest
+	@stack/guest --shell
+
+.PHONY: demo
+demo: setup ## record BPF programs in the guest, then report and annotate them here
+	@stack/demo
+
+.PHONY: lint
+lint: ## series, generated files, style of patches and scripts (under 45 s)
+	@stack/lint
+
+.PHONY: check
+check: setup ## everything CI runs: lint, builds, then all tests
+	@stack/check
+
+.PHONY: check-base
+check-base: setup ## run the tests without the series: each must fail there
+	@stack/check --base
+
+.PHONY: bench
+bench: setup ## measure what the series costs and saves
+	@bench/run
+
+.PHONY: clean
+clean: ## remove what was built, keep the base, the tree and the downloads
+	@stack/clean
+
+.PHONY: distclean
+distclean: ## remove build/ whole, unless build/linux has work that is not in patches/
+	@stack/clean --all
+
+export CMD

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The plan of tests/guest/plan on the debug kernel: KASAN, lockdep,
+PROVE_RCU, DEBUG_ATOMIC_SLEEP, kmemleak."""
+
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "guest"))
+import guest_host as host  # noqa: E402  pylint: disable=wrong-import-position
+from guest_plan import Entry, read_plan  # noqa: E402  pylint: disable=wrong-import-position
+
+CHECKERS = ("KASAN", "PROVE_LOCKING", "PROVE_RCU", "DEBUG_ATOMIC_SLEEP",
+            "DEBUG_KMEMLEAK")
+
+
+@pytest.fixture(scope="module", name="session")
+def fixture_session() -> host.Session:
+    """The debug guest's results; boots it once.  There is one for the series
+    only."""
+    if host.SUBJECT != "series":
+        pytest.skip("there is no debug kernel of the base")
+    return host.run_session("debug", 600, 2400)
+
+
+def test_session_is_whole(session: host.Session) -> None:
+    """The guest ran to its end and its log has every planned result."""
+    host.judge_session(session)
+
+
+@pytest.mark.parametrize("checker", CHECKERS)
+def test_checker_is_on(session: host.Session, checker: str) -> None:
+    """The kernel that ran was built with this checker."""
+    config = (session.results / "config").read_text()
+    assert f"CONFIG_{checker}=y" in config.splitlines()
+
+
+def test_no_splat(session: host.Session) -> None:
+    """No checker complained."""
+    host.judge_splats(session)
+
+
+@pytest.mark.parametrize("entry", read_plan(host.PLAN), ids=lambda e: e.name)
+def test_entry(session: host.Session, entry: Entry) -> None:
+    """One planned test passed."""
+    host.judge_entry(session, entry)

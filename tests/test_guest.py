@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The plan of tests/guest/plan in one boot of the guest; one test each.
+
+PERF_BPF_SUBJECT=base runs the same on the unpatched kernel and perf.
+"""
+
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "guest"))
+import guest_host as host  # noqa: E402  pylint: disable=wrong-import-position
+from guest_plan import Entry, read_plan  # noqa: E402  pylint: disable=wrong-import-position
+
+
+@pytest.fixture(scope="module", name="session")
+def fixture_session() -> host.Session:
+    """The guest's results; boots it once."""
+    return host.run_session(host.SUBJECT, 300, 1500)
+
+
+def test_session_is_whole(session: host.Session) -> None:
+    """The guest ran to its end and its log has every planned result."""
+    host.judge_session(session)
+
+
+def test_no_splat(session: host.Session) -> None:
+    """The guest's kernel did not complain."""
+    host.judge_splats(session)
+
+
+@pytest.mark.parametrize("entry", read_plan(host.PLAN), ids=lambda e: e.name)
+def test_entry(session: host.Session, entry: Entry) -> None:
+    """One planned test passed."""
+    host.judge_entry(session, entry)

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0
+"""stack/setup: quick when nothing is missing; without root or apt it says what
+is missing, how to get it, and stops. Nothing is installed here: where it would
+be, apt-get is a program that only tells what it was asked."""
+
+import os
+import time
+from pathlib import Path
+from typing import List
+
+import pytest
+
+from toy import Toy, copy_tooling
+
+PACKAGES = """\
+# SPDX-License-Identifier: GPL-2.0
+coreutils    cmd:ls             is everywhere
+no-such-pkg  cmd:no-such-cmd    testing
+no-such-lib  file:/no/such.h    testing too
+"""
+
+
+@pytest.fixture(name="toy")
+def fixture_toy(tmp_path: Path) -> Toy:
+    """The tooling, with a virtme-ng that needs no fetching."""
+    toy = copy_tooling(tmp_path / "repo")
+    vng = toy.top / "build/tools/virtme-ng/usr/bin/vng"
+    vng.parent.mkdir(parents=True)
+    vng.touch()
+    return toy
+
+
+@pytest.fixture(name="packages")
+def fixture_packages(tmp_path: Path) -> Path:
+    """A list of which two lines are not fulfilled."""
+    path = tmp_path / "packages"
+    path.write_text(PACKAGES)
+    return path
+
+
+def bare_path(tmp_path: Path, without: List[str]) -> str:
+    """A PATH with this machine's programs but for some."""
+    links = tmp_path / "bin"
+    links.mkdir()
+    for directory in ("/usr/bin", "/bin", "/usr/sbin", "/sbin"):
+        for program in Path(directory).iterdir() if Path(directory).is_dir() else ():
+            link = links / program.name
+            if program.name not in without and not link.is_symlink():
+                link.symlink_to(program)
+    return str(links)
+
+
+def told(toy: Toy, **environment: str) -> str:
+    """Setup fails, and names what is missing and how to get it; its words."""
+    done = toy.run("stack/setup", **environment)
+    assert done.returncode == 1, done.stdout + done.stderr
+    for word in ("no-such-pkg\ttesting", "no-such-lib", "apt-get install"):
+        assert word in done.stderr, done.stderr
+    assert "coreutils" not in done.stderr
+    return done.stderr
+
+
+def test_nothing_missing(toy: Toy, tmp_path: Path) -> None:
+    """Says nothing, and takes no time (five seconds are for a busy machine)."""
+    packages = tmp_path / "packages"
+    packages.write_text("coreutils cmd:ls is everywhere\n")
+    start = time.monotonic()
+    assert toy.must("stack/setup", PERF_BPF_PACKAGES=str(packages)) == ""
+    assert time.monotonic() - start < 5
+
+
+def test_without_apt(toy: Toy, packages: Path, tmp_path: Path) -> None:
+    """A system without apt and dpkg: found out by the tests in the list."""
+    path = bare_path(tmp_path, ["apt-get", "dpkg-query"])
+    assert "no apt-get" in told(toy, PERF_BPF_PACKAGES=str(packages), PATH=path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming nobody takes root")
+def test_without_root(toy: Toy, packages: Path, tmp_path: Path) -> None:
+    """Anybody but root."""
+    for parent in [toy.top, *toy.top.parents]:
+        if parent == Path("/tmp"):
+            break
+        parent.chmod(0o755)
+    build = tmp_path / "build"
+    build.mkdir(mode=0o777)
+    build.chmod(0o777)
+    done = toy.run("setpriv", "--reuid=65534", "--clear-groups", "stack/setup",
+                   PERF_BPF_PACKAGES=str(packages), PERF_BPF_BUILD=str(build))
+    assert done.returncode == 1 and "takes root" in done.stderr, done.stderr
+    assert "no-such-pkg" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gets as far as installing")
+def test_installs_by_name(toy: Toy, packages: Path, tmp_path: Path) -> None:
+    """Root with apt: an update, then one install of exactly what is missing."""
+    asked = tmp_path / "asked"
+    path = bare_path(tmp_path, ["apt-get"])
+    (tmp_path / "bin/apt-get").write_text(f'#!/bin/sh\necho "$@" >>{asked}\n')
+    (tmp_path / "bin/apt-get").chmod(0o755)
+    done = toy.run("stack/setup", PERF_BPF_PACKAGES=str(packages), PATH=path)
+    assert asked.read_text().splitlines() == [
+        "update", "install -y --no-install-recommends no-such-pkg no-such-lib"]
+    # The stand-in installed nothing, which is noticed.
+    assert done.returncode == 1 and "yet they are not found" in done.stderr
+
+
+def test_every_line_has_a_test(toy: Toy) -> None:
+    """The real list can be read on a system without dpkg: no unknown test in it."""
+    lines = [line for line in (toy.top / "stack/packages").read_text().splitlines()
+             if line and not line.startswith("#")]
+    assert len(lines) > 30
+    for line in lines:
+        assert line.split()[1].split(":")[0] in ("cmd", "file", "pc", "py"), line
+        assert len(line.split()) > 2, line

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The program info that a perf.data file carries, made up here: is the code of
+ * each function of a program its own, and what becomes of a file that lies?
+ */
+#include "tests.h"
+
+#ifdef HAVE_LIBBPF_SUPPORT
+#include "util/bpf-code.h"
+#include "util/bpf-utils.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <linux/kernel.h>
+#include <linux/zalloc.h>
+
+#define NR_FUNCS 3
+
+/* The data[] of a program of three functions, as it is in a file. */
+struct prog_data {
+	u8			insns[64];
+	u64			ksyms[NR_FUNCS];
+	u32			lens[NR_FUNCS + 1];
+	struct bpf_func_info	funcs[NR_FUNCS];
+	u64			pad;
+};
+
+static const u32 func_lens[NR_FUNCS] = { 10, 33, 21 };
+
+/* As get_bpf_prog_info_linear() and bpil_addr_to_offs() would leave it. */
+static struct perf_bpil *prog__new(void)
+{
+	struct perf_bpil *bpil = zalloc(sizeof(*bpil) + sizeof(struct prog_data));
+	struct prog_data *data;
+	u32 pos = 0;
+
+	if (!bpil)
+		return NULL;
+
+	data = (struct prog_data *)bpil->data;
+	bpil->info_len = sizeof(bpil->info);
+	bpil->data_len = sizeof(*data);
+	bpil->arrays = (1UL << PERF_BPIL_JITED_INSNS) | (1UL << PERF_BPIL_JITED_KSYMS) |
+		       (1UL << PERF_BPIL_JITED_FUNC_LENS) | (1UL << PERF_BPIL_FUNC_INFO);
+	bpil->info = (struct bpf_prog_info) {
+		.id			= 1,
+		.jited_prog_insns	= offsetof(struct prog_data, insns),
+		.jited_prog_len		= sizeof(data->insns),
+		.jited_ksyms		= offsetof(struct prog_data, ksyms),
+		.nr_jited_ksyms		= NR_FUNCS,
+		.jited_func_lens	= offsetof(struct prog_data, lens),
+		.nr_jited_func_lens	= NR_FUNCS,
+		.func_info		= offsetof(struct prog_data, funcs),
+		.nr_func_info		= NR_FUNCS,
+		.func_info_rec_size	= sizeof(struct bpf_func_info),
+	};
+
+	/* each byte tells whose it is */
+	for (int i = 0; i < NR_FUNCS; i++) {
+		memset(data->insns + pos, 'a' + i, func_lens[i]);
+		data->ksyms[i] = 0xffffffffc0000000ULL + 0x1000 * i;
+		data->lens[i] = func_lens[i];
+		pos += func_lens[i];
+	}
+	return bpil;
+}
+
+static bool code__is_all(const struct bpf_code *code, u8 byte)
+{
+	for (u32 i = 0; i < code->len; i++) {
+		if (code->insns[i] != byte)
+			return false;
+	}
+	return code->len > 0;
+}
+
+static int check_slices(struct perf_bpil *bpil)
+{
+	struct bpf_code code;
+
+	bpil_offs_to_addr(bpil);
+	for (u32 i = 0; i < NR_FUNCS; i++) {
+		TEST_ASSERT_VAL("a function has code", bpil__code(bpil, i, &code) == 0);
+		TEST_ASSERT_EQUAL("of its length", code.len, func_lens[i]);
+		TEST_ASSERT_VAL("at its address",
+				code.addr == 0xffffffffc0000000ULL + 0x1000 * i);
+		TEST_ASSERT_VAL("and its own", code__is_all(&code, 'a' + i));
+	}
+	TEST_ASSERT_VAL("no function past the last",
+			bpil__code(bpil, NR_FUNCS, &code) == -EINVAL);
+	return TEST_OK;
+}
+
+static int test__slices(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
+{
+	struct perf_bpil *bpil = prog__new();
+	int ret;
+
+	TEST_ASSERT_VAL("memory", bpil);
+	ret = check_slices(bpil);
+	free(bpil);
+	return ret;
+}
+
+static void bits_clear(struct perf_bpil *bpil)
+{
+	bpil->arrays = 0;
+}
+
+static void offset_outside(struct perf_bpil *bpil)
+{
+	bpil->info.jited_prog_insns = bpil->data_len;
+	bpil->info.func_info = -8ULL;
+	bpil->info.jited_ksyms = 1ULL << 32;
+	bpil->info.jited_func_lens = bpil->data_len + 8;
+}
+
+static void offset_unaligned(struct perf_bpil *bpil)
+{
+	bpil->info.jited_prog_insns++;
+	bpil->info.func_info += 2;
+	bpil->info.jited_ksyms += 4;
+	bpil->info.jited_func_lens += 1;
+}
+
+static void count_oversize(struct perf_bpil *bpil)
+{
+	bpil->info.jited_prog_len = UINT32_MAX;
+	bpil->info.nr_func_info = UINT32_MAX;
+	bpil->info.nr_jited_ksyms = sizeof(struct prog_data) / sizeof(u64);
+	bpil->info.nr_jited_func_lens = 0x40000001;
+}
+
+/* Every array is in a state that makes it unusable: nothing may be left of it. */
+static const struct {
+	const char *name;
+	void (*damage)(struct perf_bpil *bpil);
+} damages[] = {
+	{ "bits cleared, pointers set",	bits_clear },
+	{ "offsets outside of data",	offset_outside },
+	{ "offsets not aligned",	offset_unaligned },
+	{ "counts past the end",	count_oversize },
+};
+
+static int check_nothing_left(struct perf_bpil *bpil)
+{
+	const struct bpf_prog_info *info = &bpil->info;
+	struct bpf_code code;
+
+	bpil_offs_to_addr(bpil);
+	TEST_ASSERT_VAL("code dropped", !info->jited_prog_insns && !info->jited_prog_len);
+	TEST_ASSERT_VAL("ksyms dropped", !info->jited_ksyms && !info->nr_jited_ksyms);
+	TEST_ASSERT_VAL("lengths dropped",
+			!info->jited_func_lens && !info->nr_jited_func_lens);
+	TEST_ASSERT_VAL("func_info dropped", !info->func_info && !info->nr_func_info);
+	TEST_ASSERT_VAL("no code", bpil__code(bpil, 0, &code) == -ENODATA);
+	return TEST_OK;
+}
+
+static int test__damaged(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(damages); i++) {
+		struct perf_bpil *bpil = prog__new();
+		int ret;
+
+		TEST_ASSERT_VAL("memory", bpil);
+		pr_debug("%s\n", damages[i].name);
+		damages[i].damage(bpil);
+		ret = check_nothing_left(bpil);
+		free(bpil);
+		if (ret)
+			return ret;
+	}
+	return TEST_OK;
+}
+
+/* Lengths that do not add up: the arrays are all right, the cuts are not. */
+static int check_lengths(struct perf_bpil *bpil, u32 sub_id, u32 len)
+{
+	struct prog_data *data = (struct prog_data *)bpil->data;
+	struct bpf_code code;
+
+	data->lens[sub_id] = len;
+	bpil_offs_to_addr(bpil);
+	TEST_ASSERT_VAL("code dropped", !bpil->info.jited_prog_insns);
+	for (u32 i = 0; i < NR_FUNCS; i++)
+		TEST_ASSERT_VAL("no code", bpil__code(bpil, i, &code) == -ENODATA);
+	return TEST_OK;
+}
+
+static int test__lengths(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
+{
+	static const u32 lens[] = { 0, 11, 1000, UINT32_MAX };
+
+	for (size_t i = 0; i < ARRAY_SIZE(lens); i++) {
+		struct perf_bpil *bpil = prog__new();
+		int ret;
+
+		TEST_ASSERT_VAL("memory", bpil);
+		ret = check_lengths(bpil, i % NR_FUNCS, lens[i]);
+		free(bpil);
+		if (ret)
+			return ret;
+	}
+	return TEST_OK;
+}
+
+/* A record too short for its readers, a name without an end. */
+static int check_records(struct perf_bpil *bpil)
+{
+	bpil->info.func_info_rec_size = sizeof(struct bpf_func_info) - 4;
+	memset(bpil->info.name, 'x', sizeof(bpil->info.name));
+	bpil_offs_to_addr(bpil);
+	TEST_ASSERT_VAL("short records dropped",
+			!bpil->info.func_info && !bpil->info.nr_func_info);
+	TEST_ASSERT_VAL("the name ends", strnlen(bpil->info.name, sizeof(bpil->info.name)) ==
+			  sizeof(bpil->info.name) - 1);
+	TEST_ASSERT_VAL("the rest stays", bpil->info.jited_prog_insns && bpil->info.jited_ksyms);
+	return TEST_OK;
+}
+
+static int test__records(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
+{
+	struct perf_bpil *bpil = prog__new();
+	int ret;
+
+	TEST_ASSERT_VAL("memory", bpil);
+	ret = check_records(bpil);
+	free(bpil);
+	return ret;
+}
+
+static struct test_case tests__bpf_code[] = {
+	TEST_CASE("Each function has its own bytes", slices),
+	TEST_CASE("Arrays that are not in the file", damaged),
+	TEST_CASE("Function lengths that do not add up", lengths),
+	TEST_CASE("Short records, a name without an end", records),
+	{	.name = NULL, }
+};
+#else /* !HAVE_LIBBPF_SUPPORT */
+static int test__no_libbpf(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
+{
+	return TEST_SKIP;
+}
+
+static struct test_case tests__bpf_code[] = {
+	TEST_CASE_REASON("BPF code", no_libbpf, "not linked with libbpf"),
+	{	.name = NULL, }
+};
+#endif
+
+struct test_suite suite__bpf_code = {
+	.desc = "Code of BPF functions",
+	.test_cases = tests__bpf_code,
+};

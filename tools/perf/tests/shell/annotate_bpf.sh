@@ -1,0 +1,229 @@
+#!/bin/bash
+# perf annotate of BPF subprograms
+# SPDX-License-Identifier: GPL-2.0
+#
+# A program of three functions, recorded and unloaded: is the code that perf has
+# for each of them the code that ran, and does each disassembler and view show it,
+# with the C source that the program brings along?
+
+set -e
+
+main="bpf_annotate_main"
+subs="bpf_annotate_mix bpf_annotate_fold"
+
+skip() {
+	echo "Skip: $*"
+	exit 2
+}
+
+[ "$(id -u)" = 0 ] || skip "loading BPF programs and recording system-wide needs root"
+for tool in clang bpftool python3; do
+	command -v "${tool}" > /dev/null || skip "${tool} is not installed"
+done
+perf check feature -q bpf || skip "perf is not linked with libbpf"
+
+disassemblers=""
+perf check feature -q libLLVM && disassemblers="llvm"
+perf check feature -q libcapstone && disassemblers="${disassemblers} capstone"
+[ -n "${disassemblers}" ] || skip "perf is linked with neither LLVM nor capstone"
+
+dir=$(mktemp -d /tmp/perf_annotate_bpf.XXXXXX)
+pin="${dir}/bpffs/prog"
+
+cleanup() {
+	umount "${dir}/bpffs" 2> /dev/null || true
+	rm -rf "${dir}"
+	trap - EXIT TERM INT
+}
+
+trap_cleanup() {
+	echo "Unexpected end in line ${BASH_LINENO[0]}"
+	cleanup
+	exit 1
+}
+trap trap_cleanup EXIT TERM INT
+
+fail() {
+	echo "FAIL: $*"
+	cleanup
+	exit 1
+}
+
+build_and_load() {
+	cat > "${dir}/annotate.bpf.c" <<- 'EOF'
+	struct xdp_md;
+
+	static __attribute__((noinline)) unsigned int bpf_annotate_mix(unsigned int n)
+	{
+		volatile unsigned int mixed = n;
+
+		for (int i = 0; i < 100; i++)
+			mixed = mixed * 31 + i;
+		return mixed;
+	}
+
+	static __attribute__((noinline)) unsigned int bpf_annotate_fold(unsigned int n)
+	{
+		volatile unsigned int folded = n;
+
+		for (int i = 0; i < 50; i++)
+			folded ^= folded >> 7;
+		return folded;
+	}
+
+	__attribute__((section("xdp"), used)) int bpf_annotate_main(struct xdp_md *ctx)
+	{
+		unsigned int sum = 0;
+
+		for (int i = 0; i < 10; i++)
+			sum += bpf_annotate_mix(i) + bpf_annotate_fold(sum);
+		return sum & 1 ? 2 : 1;
+	}
+
+	char _license[] __attribute__((section("license"), used)) = "GPL";
+	EOF
+	clang -g -O2 -target bpf -c "${dir}/annotate.bpf.c" -o "${dir}/annotate.bpf.o" ||
+		skip "clang cannot compile BPF"
+	mkdir "${dir}/bpffs"
+	mount -t bpf none "${dir}/bpffs"
+	bpftool prog load "${dir}/annotate.bpf.o" "${pin}"
+}
+
+# The code as the kernel gives it to others, and the recording; the program is
+# gone when this returns.
+record() {
+	head -c 64 /dev/zero > "${dir}/packet"
+	perf record -q -o "${dir}/perf.data" -e cpu-clock -F 999 -a -- \
+		bpftool prog run pinned "${pin}" data_in "${dir}/packet" repeat 20000 \
+		> "${dir}/run.log" 2>&1 || { cat "${dir}/run.log"; fail "perf record"; }
+	dump_jited > "${dir}/jited"
+	rm "${pin}"
+}
+
+# The code from the kernel's bpf_prog_info, without the help of perf or libbpf;
+# bpftool dumps it only if it was built with a disassembler.
+dump_jited() {
+	python3 - "${pin}" <<- 'EOF'
+	import ctypes, os, platform, struct, sys
+
+	SYS_BPF = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "s390x": 351,
+	           "ppc64le": 361, "loongarch64": 280}[platform.machine()]
+	OBJ_GET, OBJ_GET_INFO_BY_FD = 7, 15
+	libc = ctypes.CDLL(None, use_errno=True)
+
+	def bpf(cmd, attr):
+	    ret = libc.syscall(SYS_BPF, cmd, attr, len(attr))
+	    if ret < 0:
+	        sys.exit(f"bpf({cmd}): {os.strerror(ctypes.get_errno())}")
+	    return ret
+
+	def info(fd, jited):
+	    # struct bpf_prog_info: jited_prog_len at 16, jited_prog_insns at 24
+	    size, insns = (len(jited), ctypes.addressof(jited)) if jited else (0, 0)
+	    buf = ctypes.create_string_buffer(
+	        struct.pack("=IIQIIQ", 0, 0, 0, size, 0, insns).ljust(32), 232)
+	    ctypes.memset(ctypes.addressof(buf) + 32, 0, 200)
+	    bpf(OBJ_GET_INFO_BY_FD, struct.pack("=IIQ", fd, len(buf), ctypes.addressof(buf)))
+	    return struct.unpack_from("=I", buf, 16)[0]
+
+	path = ctypes.create_string_buffer(sys.argv[1].encode())
+	fd = bpf(OBJ_GET, struct.pack("=QII", ctypes.addressof(path), 0, 0))
+	jited = ctypes.create_string_buffer(info(fd, None))
+	info(fd, jited)
+	sys.stdout.buffer.write(jited.raw)
+	EOF
+}
+
+# Each sampled instruction of each function against the kernel's copy of the code.
+# The header says in which order the functions are in that copy.
+check_bytes() {
+	perf report -i "${dir}/perf.data" --header-only -I 2> /dev/null |
+		grep -A8 '^# bpf_prog_info' | grep 'sub_prog' | grep 'bpf_annotate_' \
+		> "${dir}/functions"
+	perf script -i "${dir}/perf.data" -F ip,sym,insn 2> /dev/null |
+		grep 'bpf_annotate_' > "${dir}/insns" || true
+	python3 - "${dir}" <<- 'EOF'
+	import re, sys
+
+	code = open(sys.argv[1] + "/jited", "rb").read()
+	start, functions = 0, {}
+	for line in open(sys.argv[1] + "/functions"):
+	    name, addr, size = re.search(r"(bpf_prog_\w+) addr 0x(\w+) size (\d+)", line).groups()
+	    functions[name] = (int(addr, 16), code[start:start + int(size)])
+	    start += int(size)
+	assert len(functions) == 3, f"not 3 functions: {functions.keys()}"
+	assert start == len(code), f"{start} bytes of functions, {len(code)} of code"
+
+	checked = dict.fromkeys(functions, 0)
+	for line in open(sys.argv[1] + "/insns"):
+	    ip, name, insn = re.match(r"\s*(\w+) (bpf_prog_\w+).*insn: (.*)", line).groups()
+	    addr, bytes_ = functions[name]
+	    insn = bytes.fromhex(insn)[:15]
+	    offset = int(ip, 16) - addr
+	    want = bytes_[offset:offset + len(insn)]
+	    # behind the function's end perf has zeros, or nothing
+	    assert insn[:len(want)] == want, f"{line}: the kernel has {want.hex(' ')}"
+	    checked[name] += 1
+	print("samples whose bytes are the kernel's:", checked)
+	sampled = [n for n in checked if checked[n]]
+	assert len(sampled) >= 2, "fewer than two functions were sampled"
+	EOF
+}
+
+# $1: disassembler, $2: view, $3: function, $4: a piece of its source
+check_view() {
+	cat > "${dir}/config" <<- EOF
+	[annotate]
+		disassemblers = $1
+		hide_src_code = false
+	EOF
+	symbol=$(grep -o "bpf_prog_[0-9a-f]*_$3" "${dir}/functions")
+	PERF_CONFIG="${dir}/config" perf annotate -i "${dir}/perf.data" "--$2" -s "${symbol}" \
+		> "${dir}/out" 2> "${dir}/err" || true
+
+	for text in "$4" 'push' 'ret' 'annotate.bpf.c:'; do
+		grep -qF -- "${text}" "${dir}/out" && continue
+		cat "${dir}/out" "${dir}/err"
+		fail "$1, --$2, $3: no '${text}'"
+	done
+	if [ "$3" = "${main}" ]; then
+		for sub in ${subs}; do
+			grep -q "call.*bpf_prog_[0-9a-f]*_${sub}" "${dir}/out" && continue
+			cat "${dir}/out"
+			fail "$1, --$2: $3 does not call ${sub} by name"
+		done
+	fi
+	echo "$1, --$2: $3 is annotated with its source"
+}
+
+check_views() {
+	# only what was sampled can be annotated; main runs a few instructions
+	for disassembler in ${disassemblers}; do
+		for view in stdio stdio2; do
+			check_view "${disassembler}" "${view}" bpf_annotate_mix 'mixed * 31 + i'
+			check_view "${disassembler}" "${view}" bpf_annotate_fold 'folded >> 7'
+			if grep -q "_${main}" "${dir}/insns"; then
+				check_view "${disassembler}" "${view}" "${main}" 'sum +='
+			else
+				echo "$disassembler, --${view}: ${main} was not sampled"
+			fi
+		done
+	done
+}
+
+check_srcline() {
+	perf report -i "${dir}/perf.data" --stdio --sort sym,srcline 2> /dev/null > "${dir}/out"
+	grep -q 'bpf_annotate_mix.*annotate.bpf.c:8' "${dir}/out" || {
+		cat "${dir}/out"
+		fail "--sort srcline has no line of bpf_annotate_mix"
+	}
+	echo "--sort srcline has the line"
+}
+
+build_and_load
+record
+check_bytes || fail "the code of a function is not its own"
+check_views
+check_srcline
+cleanup
+echo "PASS"

@@ -1,0 +1,107 @@
+#!/bin/bash
+# perf annotate of BPF trampolines
+# SPDX-License-Identifier: GPL-2.0
+#
+# What the kernel generates to call a BPF program has no program info. With a copy
+# of the kernel's code it is disassembled; without one, perf says what is missing.
+
+set -e
+
+skip() {
+	echo "Skip: $*"
+	exit 2
+}
+
+[ "$(id -u)" = 0 ] || skip "loading BPF programs and recording system-wide needs root"
+for tool in clang bpftool; do
+	command -v "${tool}" > /dev/null || skip "${tool} is not installed"
+done
+perf check feature -q bpf || skip "perf is not linked with libbpf"
+perf check feature -q libLLVM || perf check feature -q libcapstone ||
+	skip "perf is linked with neither LLVM nor capstone"
+[ -r /proc/kcore ] || skip "/proc/kcore is not there, or not readable"
+
+dir=$(mktemp -d /tmp/perf_annotate_bpf_trampoline.XXXXXX)
+
+cleanup() {
+	umount "${dir}/bpffs" 2> /dev/null || true
+	rm -rf "${dir}"
+	trap - EXIT TERM INT
+}
+
+trap_cleanup() {
+	echo "Unexpected end in line ${BASH_LINENO[0]}"
+	cleanup
+	exit 1
+}
+trap trap_cleanup EXIT TERM INT
+
+fail() {
+	echo "FAIL: $*"
+	cat "${dir}/out" "${dir}/err" 2> /dev/null || true
+	cleanup
+	exit 1
+}
+
+attach() {
+	cat > "${dir}/tramp.bpf.c" <<- 'EOF'
+	unsigned long long calls;
+
+	__attribute__((section("fentry/vfs_read"), used)) int count_reads(void *ctx)
+	{
+		calls++;
+		return 0;
+	}
+
+	char _license[] __attribute__((section("license"), used)) = "GPL";
+	EOF
+	clang -g -O2 -target bpf -c "${dir}/tramp.bpf.c" -o "${dir}/tramp.bpf.o" ||
+		skip "clang cannot compile BPF"
+	mkdir "${dir}/bpffs"
+	mount -t bpf none "${dir}/bpffs"
+	bpftool prog load "${dir}/tramp.bpf.o" "${dir}/bpffs/link" autoattach ||
+		skip "bpftool cannot attach to vfs_read"
+}
+
+# $1: what is recorded, the rest: options of perf record
+record() {
+	data="${dir}/$1"
+	shift
+	perf record -q "$@" -o "${data}" -e cpu-clock -F 1999 -a -- \
+		dd if=/dev/zero of=/dev/null bs=1 count=100000 > "${dir}/out" 2> "${dir}/err" ||
+		fail "perf record $*"
+	symbol=$(perf report -i "${data}" --stdio --sort sym 2> /dev/null |
+		 grep -o -m1 'bpf_trampoline_[0-9]*') ||
+		fail "no sample in a trampoline"
+}
+
+annotate() {
+	perf annotate -i "${data}" --stdio -s "${symbol}" > "${dir}/out" 2> "${dir}/err" || true
+}
+
+test_with_kcore() {
+	record with-kcore --kcore
+	annotate
+	# it saves registers, calls the program, and returns or goes on to vfs_read
+	for insn in push call; do
+		grep -q "[0-9.]* : *[0-9a-f]*: *${insn}" "${dir}/out" ||
+			fail "${symbol} has no '${insn}'"
+	done
+	grep -q "call.*<bpf_prog_[0-9a-f]*_count_reads>" "${dir}/out" ||
+		fail "${symbol} does not call the program by name"
+	echo "${symbol} is disassembled from the copy of the kernel's code"
+}
+
+test_without() {
+	record without
+	annotate
+	grep -q -- "--kcore" "${dir}/err" "${dir}/out" ||
+		fail "nothing says how to get the code of ${symbol}"
+	echo "without a copy, perf says how to make one"
+}
+
+attach
+test_with_kcore
+test_without
+cleanup
+echo "PASS"

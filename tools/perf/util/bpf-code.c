@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Which bytes are the machine code of a BPF function? See bpf-code.h. */
+#include "bpf-code.h"
+#include "bpf-event.h"
+#include "bpf-utils.h"
+#include "dso.h"
+#include "env.h"
+#include "util/annotate.h"
+
+#include <errno.h>
+#include <linux/kernel.h>
+
+static bool bpil__has(const struct perf_bpil *bpil, int array)
+{
+	return bpil->arrays & (1UL << array);
+}
+
+/**
+ * bpil__code - find the code of one function of a program
+ * @bpil: the program, as the kernel gave it or as bpil_offs_to_addr() left it
+ * @sub_id: index of the function, 0 for the main one
+ * @code: filled in
+ *
+ * Return: 0, or -ENODATA when the kernel did not give the code, its addresses
+ * or its lengths, -EINVAL when they contradict each other.
+ */
+int bpil__code(const struct perf_bpil *bpil, u32 sub_id, struct bpf_code *code)
+{
+	const struct bpf_prog_info *info = &bpil->info;
+	const u8 *insns = (const u8 *)(uintptr_t)info->jited_prog_insns;
+	const u32 *lens = (const u32 *)(uintptr_t)info->jited_func_lens;
+	const u64 *addrs = (const u64 *)(uintptr_t)info->jited_ksyms;
+	u64 start = 0;
+
+	if (!bpil__has(bpil, PERF_BPIL_JITED_INSNS) || !insns || !info->jited_prog_len ||
+	    !bpil__has(bpil, PERF_BPIL_JITED_FUNC_LENS) || !lens ||
+	    !bpil__has(bpil, PERF_BPIL_JITED_KSYMS) || !addrs)
+		return -ENODATA;
+
+	if (sub_id >= info->nr_jited_func_lens || sub_id >= info->nr_jited_ksyms)
+		return -EINVAL;
+
+	for (u32 i = 0; i < sub_id; i++)
+		start += lens[i];
+
+	if (start + lens[sub_id] > info->jited_prog_len)
+		return -EINVAL;
+
+	code->insns = insns + start;
+	code->len = lens[sub_id];
+	code->addr = addrs[sub_id];
+	return 0;
+}
+
+/**
+ * bpil__find_code - find the function that an address is in
+ * @bpil: the program, as for bpil__code()
+ * @addr: memory address, in the recorded kernel
+ * @sub_id: set to the index of the function
+ * @code: filled in
+ *
+ * Return: 0, -ENOENT when @addr is not the program's, or as bpil__code().
+ */
+int bpil__find_code(const struct perf_bpil *bpil, u64 addr, u32 *sub_id,
+		    struct bpf_code *code)
+{
+	const struct bpf_prog_info *info = &bpil->info;
+	const u32 *lens = (const u32 *)(uintptr_t)info->jited_func_lens;
+	const u64 *addrs = (const u64 *)(uintptr_t)info->jited_ksyms;
+	int err = bpil__code(bpil, 0, code);
+
+	if (err)
+		return err;
+
+	for (u32 i = 0; i < min(info->nr_jited_ksyms, info->nr_jited_func_lens); i++) {
+		if (addr >= addrs[i] && addr - addrs[i] < lens[i]) {
+			*sub_id = i;
+			return bpil__code(bpil, i, code);
+		}
+	}
+	return -ENOENT;
+}
+
+/**
+ * dso__bpf_code - find the code of the function that a dso stands for
+ * @dso: of type DSO_BINARY_TYPE__BPF_PROG_INFO
+ * @code: filled in
+ *
+ * Return: 0, or a SYMBOL_ANNOTATE_ERRNO__BPF_* that says why there is none.
+ */
+int dso__bpf_code(struct dso *dso, struct bpf_code *code)
+{
+	struct dso_bpf_prog *prog = dso__bpf_prog(dso);
+	struct bpf_prog_info_node *node;
+
+	/* no env: no BPF_EVENT told which program the KSYMBOL is of */
+	node = prog->env ? perf_env__find_bpf_prog_info(prog->env, prog->id) : NULL;
+	if (!node || !node->info_linear)
+		return SYMBOL_ANNOTATE_ERRNO__BPF_NO_PROG_INFO;
+
+	if (bpil__code(node->info_linear, prog->sub_id, code))
+		return SYMBOL_ANNOTATE_ERRNO__BPF_NO_CODE;
+	return 0;
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which source line is an instruction of a BPF program from? See bpf-lines.h.
+ *
+ * The lines of a program are put in a table, sorted by address, when they are
+ * first asked for, and kept with its bpf_prog_info_node. libbpf's
+ * bpf_prog_linfo wants the records to be in the order of the functions and
+ * takes nothing from a program where one is not; a table by address takes each
+ * record for itself, and the function bounds come from bpf-code.c.
+ */
+#include "bpf-lines.h"
+#include "bpf-code.h"
+#include "bpf-event.h"
+#include "bpf-utils.h"
+#include "debug.h"
+#include "dso.h"
+#include "env.h"
+#include "string2.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <bpf/btf.h>
+#include <linux/zalloc.h>
+
+struct bpf_lines {
+	u32		nr;
+	struct bpf_line	line[];
+};
+
+static bool bpf_line__init(struct bpf_line *line, const struct btf *btf,
+			   const struct bpf_line_info *linfo, u64 addr)
+{
+	const char *file = btf__name_by_offset(btf, linfo->file_name_off);
+	const char *text = btf__name_by_offset(btf, linfo->line_off);
+
+	if (!file || !*file || !text)
+		return false;
+
+	line->addr = addr;
+	line->file = file;
+	line->text = text;
+	line->line = BPF_LINE_INFO_LINE_NUM(linfo->line_col);
+	return true;
+}
+
+static int bpf_line__cmp(const void *a, const void *b)
+{
+	const struct bpf_line *l = a, *r = b;
+
+	if (l->addr != r->addr)
+		return l->addr < r->addr ? -1 : 1;
+	/* an instruction that came to nothing has the address of the next one */
+	return l->line < r->line ? -1 : l->line > r->line;
+}
+
+static struct bpf_lines *bpf_lines__new(const struct bpf_prog_info *info,
+					const struct btf *btf)
+{
+	const void *linfo = (const void *)(uintptr_t)info->line_info;
+	const void *jited = (const void *)(uintptr_t)info->jited_line_info;
+	u32 nr = 0, skipped = 0;
+	struct bpf_lines *lines;
+
+	if (linfo && jited && btf)
+		nr = min(info->nr_line_info, info->nr_jited_line_info);
+
+	lines = zalloc(sizeof(*lines) + nr * sizeof(lines->line[0]));
+	if (!lines)
+		return NULL;
+
+	for (u32 i = 0; i < nr; i++) {
+		u64 addr = *(const u64 *)(jited + (size_t)i * info->jited_line_info_rec_size);
+
+		if (bpf_line__init(&lines->line[lines->nr], btf,
+				   linfo + (size_t)i * info->line_info_rec_size, addr))
+			lines->nr++;
+		else
+			skipped++;
+	}
+	if (skipped)
+		pr_debug("BPF program %u: %u of %u source lines have no name in its BTF\n",
+			 info->id, skipped, nr);
+
+	qsort(lines->line, lines->nr, sizeof(lines->line[0]), bpf_line__cmp);
+	return lines;
+}
+
+/* The last line that begins at or before addr. */
+static const struct bpf_line *bpf_lines__find(const struct bpf_lines *lines, u64 addr)
+{
+	u32 lo = 0, hi = lines->nr;
+
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (lines->line[mid].addr <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo ? &lines->line[lo - 1] : NULL;
+}
+
+/* Called with env->bpf_progs.lock held for writing. */
+static struct bpf_lines *env__load_bpf_lines(struct perf_env *env,
+					     const struct bpf_prog_info *info)
+{
+	struct btf_node *node = __perf_env__find_btf(env, info->btf_id);
+
+	return bpf_lines__new(info, node ? btf_node__btf(node) : NULL);
+}
+
+static struct bpf_lines *env__bpf_lines(struct perf_env *env, u32 id)
+{
+	struct bpf_prog_info_node *node = perf_env__find_bpf_prog_info(env, id);
+	struct bpf_lines *lines;
+
+	if (!node || !node->info_linear)
+		return NULL;
+
+	down_write(&env->bpf_progs.lock);
+	if (!node->lines)
+		node->lines = env__load_bpf_lines(env, &node->info_linear->info);
+	lines = node->lines;
+	up_write(&env->bpf_progs.lock);
+	return lines;
+}
+
+/**
+ * dso__bpf_line - find the source line of an instruction
+ * @dso: a BPF function, of type DSO_BINARY_TYPE__BPF_PROG_INFO
+ * @addr: memory address of the instruction, in the recorded kernel
+ *
+ * Return: the line, which lives as long as the dso's perf_env, or NULL when the
+ * program does not tell or @addr is not in the function.
+ */
+const struct bpf_line *dso__bpf_line(struct dso *dso, u64 addr)
+{
+	struct dso_bpf_prog *prog = dso__bpf_prog(dso);
+	const struct bpf_line *line = NULL;
+	struct bpf_lines *lines;
+	struct bpf_code code;
+
+	if (dso__binary_type(dso) != DSO_BINARY_TYPE__BPF_PROG_INFO ||
+	    dso__bpf_code(dso, &code) ||
+	    addr < code.addr || addr - code.addr >= code.len)
+		return NULL;
+
+	lines = env__bpf_lines(prog->env, prog->id);
+	if (lines)
+		line = bpf_lines__find(lines, addr);
+
+	/* the line before a function's first one is another function's */
+	if (!line || line->addr < code.addr)
+		return NULL;
+
+	/* line 0: the compiler knows of no line that the instruction is from */
+	return line->line ? line : NULL;
+}
+
+/**
+ * dso__bpf_addr2line - what addr2line() is for files
+ * @dso: a BPF function, of type DSO_BINARY_TYPE__BPF_PROG_INFO
+ * @addr: memory address of an instruction, in the recorded kernel
+ * @file: set to the name of the source file, to be freed, unless NULL
+ * @line: set to the number of the line, unless NULL
+ *
+ * Return: 1, or 0 when the line is not known.
+ */
+int dso__bpf_addr2line(struct dso *dso, u64 addr, char **file, unsigned int *line)
+{
+	const struct bpf_line *found = dso__bpf_line(dso, addr);
+
+	if (!found)
+		return 0;
+
+	if (file) {
+		*file = strreplace_controls(strdup(found->file));
+		if (!*file)
+			return 0;
+	}
+	if (line)
+		*line = found->line;
+	return 1;
+}
