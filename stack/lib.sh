@@ -133,6 +133,8 @@ with_ccache()
 		[[ -d $links ]] && PATH=$links:$PATH && break
 	done
 	export PATH CCACHE_BASEDIR=$TOP CCACHE_NOHASHDIR=1
+	# the tree's absolute path, which this option takes out of the objects
+	export CCACHE_IGNOREOPTIONS='-fmacro-prefix-map=*'
 	export CCACHE_SLOPPINESS=time_macros,include_file_ctime,include_file_mtime
 	export KBUILD_BUILD_TIMESTAMP=2000-01-01 KBUILD_BUILD_USER=perf-bpf KBUILD_BUILD_HOST=perf-bpf
 }

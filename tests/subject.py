@@ -2,7 +2,8 @@
 """Which perf do the host tests run, and how: with nothing of the user's in its way.
 
 PERF_BPF_SUBJECT=series (default) or base chooses build/out-perf/perf or
-build/out-perf-base/perf; PERF=/path/to/perf overrides both.
+build/out-perf-base/perf, PERF_BPF_BUILD another place than build/; PERF=/path/to/perf
+overrides them.
 """
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from pathlib import Path
 from typing import IO, Sequence
 
 TOP = Path(__file__).resolve().parent.parent
-BINARIES = {"series": TOP / "build/out-perf/perf", "base": TOP / "build/out-perf-base/perf"}
+BUILD = Path(os.environ.get("PERF_BPF_BUILD") or TOP / "build")
+BINARIES = {"series": BUILD / "out-perf/perf", "base": BUILD / "out-perf-base/perf"}
 # What AddressSanitizer and UBSan exit with when they are built in, see run_perf()
 SANITIZER_STATUS = 99
 

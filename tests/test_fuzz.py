@@ -23,7 +23,7 @@ from typing import Callable, Optional, Sequence
 
 import perfdata as pd
 from perfdata import PerfData
-from subject import TOP, Result, run_perf
+from subject import BUILD, Result, run_perf
 from test_hostile import SAMPLED, bystander, victim
 
 FILES = 60          # 30 s
@@ -149,7 +149,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60, help="how long (default: 60)")
     parser.add_argument("--files", type=int, default=1 << 62, help="at most so many files")
     parser.add_argument("--seed", type=int, default=0, help="number of the first file")
-    parser.add_argument("--keep", type=Path, default=TOP / "build/results/fuzz",
+    parser.add_argument("--keep", type=Path, default=BUILD / "results/fuzz",
                         help="where files that break perf are kept")
     args = parser.parse_args()
 

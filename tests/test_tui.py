@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0
+"""perf annotate --tui in a terminal: what is on the screen for a BPF subprogram.
+
+tmux is the terminal: it types the key and reads the screen.
+"""
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import time
+from pathlib import Path
+from typing import Iterator
+
+import pytest
+
+from subject import perf_binary
+from test_annotate_host import DISASSEMBLERS, config, recording, symbol
+
+SCREEN_SECONDS = 20
+
+
+class Terminal:
+    """A tmux session of one window, 160 columns by 50 lines, with its own server."""
+
+    def __init__(self, work: Path, command: str, env: dict[str, str]) -> None:
+        # a socket's path has to be shorter than pytest's directories are
+        self.socket = f"perf-bpf-{os.getpid()}"
+        self.tmux("-f", "/dev/null", "new-session", "-d", "-s", "tui", "-x", "160", "-y", "50",
+                  "-c", str(work), *[f"-e{k}={v}" for k, v in env.items()], command)
+
+    def tmux(self, *args: str) -> str:
+        """Run a tmux command; its output (CalledProcessError: tmux refused)."""
+        return subprocess.run(["tmux", "-L", self.socket, *args], check=True, timeout=20,
+                              capture_output=True, text=True).stdout
+
+    def screen(self) -> str:
+        """Return what is on the screen now."""
+        return self.tmux("capture-pane", "-p", "-t", "tui")
+
+    def wait_for(self, text: str) -> str:
+        """Return the screen as soon as it has the text; fail the test if it never has."""
+        end = time.monotonic() + SCREEN_SECONDS
+        screen = ""
+        while time.monotonic() < end:
+            screen = self.screen()
+            if text in screen:
+                return screen
+            time.sleep(0.1)     # the screen tells no one when it changes
+        raise AssertionError(f"no {text!r} on the screen in {SCREEN_SECONDS} s:\n{screen}")
+
+    def close(self) -> None:
+        """End the session and whatever runs in it."""
+        subprocess.run(["tmux", "-L", self.socket, "kill-server"], check=False,
+                       capture_output=True, timeout=20)
+
+
+@pytest.fixture(name="tui", params=DISASSEMBLERS)
+def tui_fixture(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Terminal]:
+    """The TUI of perf annotate, opened on sub_a."""
+    recording().write(tmp_path / "perf.data")
+    (tmp_path / "perfconfig").write_text(
+        config(request.param).replace("hide_src_code = false", "hide_src_code = true"))
+    command = shlex.join([str(perf_binary()), "annotate", "--tui", "-i", "perf.data",
+                          "-s", symbol("sub_a")])
+    terminal = Terminal(tmp_path, command + "; echo the TUI has ended; cat", {
+        "HOME": str(tmp_path), "PERF_CONFIG": str(tmp_path / "perfconfig"),
+        "LC_ALL": "C.UTF-8"})
+    yield terminal
+    terminal.close()
+
+
+def test_tui_toggles_source(tui: Terminal) -> None:
+    """The code is there at once, the C source when 's' asks for it, and gone again."""
+    screen = tui.wait_for("0x2223")
+    assert "sub_b(a);" not in screen, screen
+    tui.tmux("send-keys", "-t", "tui", "s")
+    tui.wait_for("a = 0x2223 + sub_b(a);")
+    tui.tmux("send-keys", "-t", "tui", "-N", "30", "Up")    # the hottest line was on top
+    screen = tui.wait_for("src/prog.c:201")
+    for text in ("int a = 0x2222;", "src/inline.h:33", "0x2224"):
+        assert text in screen, f"no {text!r}:\n{screen}"
+    assert "0x3333" not in screen and "0x1111" not in screen, screen
+    tui.tmux("send-keys", "-t", "tui", "s")
+    end = time.monotonic() + SCREEN_SECONDS
+    while "sub_b(a);" in tui.screen():
+        assert time.monotonic() < end, f"the source does not go:\n{tui.screen()}"
+        time.sleep(0.1)
+
+
+def test_tui_names_the_call(tui: Terminal) -> None:
+    """The call of another subprogram has its name, as in --stdio."""
+    screen = tui.wait_for("0x2223")
+    assert any("call" in line and "_sub_b" in line for line in screen.splitlines()), screen
