@@ -8,11 +8,20 @@
 
 set -e
 
+prog="$(dirname "$0")/lib/bpf_prog.py"
 main="bpf_annotate_main"
 subs="bpf_annotate_mix bpf_annotate_fold"
 
+cleanup() {
+	trap - EXIT TERM INT
+	[ -n "${dir}" ] || return 0
+	umount "${dir}/bpffs" 2> /dev/null || true
+	rm -rf "${dir}"
+}
+
 skip() {
 	echo "Skip: $*"
+	cleanup
 	exit 2
 }
 
@@ -29,12 +38,6 @@ perf check feature -q libcapstone && disassemblers="${disassemblers} capstone"
 
 dir=$(mktemp -d /tmp/perf_annotate_bpf.XXXXXX)
 pin="${dir}/bpffs/prog"
-
-cleanup() {
-	umount "${dir}/bpffs" 2> /dev/null || true
-	rm -rf "${dir}"
-	trap - EXIT TERM INT
-}
 
 trap_cleanup() {
 	echo "Unexpected end in line ${BASH_LINENO[0]}"
@@ -96,42 +99,8 @@ record() {
 	perf record -q -o "${dir}/perf.data" -e cpu-clock -F 999 -a -- \
 		bpftool prog run pinned "${pin}" data_in "${dir}/packet" repeat 20000 \
 		> "${dir}/run.log" 2>&1 || { cat "${dir}/run.log"; fail "perf record"; }
-	dump_jited > "${dir}/jited"
+	"${prog}" jited "${pin}" > "${dir}/jited"
 	rm "${pin}"
-}
-
-# The code from the kernel's bpf_prog_info, without the help of perf or libbpf;
-# bpftool dumps it only if it was built with a disassembler.
-dump_jited() {
-	python3 - "${pin}" <<- 'EOF'
-	import ctypes, os, platform, struct, sys
-
-	SYS_BPF = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "s390x": 351,
-	           "ppc64le": 361, "loongarch64": 280}[platform.machine()]
-	OBJ_GET, OBJ_GET_INFO_BY_FD = 7, 15
-	libc = ctypes.CDLL(None, use_errno=True)
-
-	def bpf(cmd, attr):
-	    ret = libc.syscall(SYS_BPF, cmd, attr, len(attr))
-	    if ret < 0:
-	        sys.exit(f"bpf({cmd}): {os.strerror(ctypes.get_errno())}")
-	    return ret
-
-	def info(fd, jited):
-	    # struct bpf_prog_info: jited_prog_len at 16, jited_prog_insns at 24
-	    size, insns = (len(jited), ctypes.addressof(jited)) if jited else (0, 0)
-	    buf = ctypes.create_string_buffer(
-	        struct.pack("=IIQIIQ", 0, 0, 0, size, 0, insns).ljust(32), 232)
-	    ctypes.memset(ctypes.addressof(buf) + 32, 0, 200)
-	    bpf(OBJ_GET_INFO_BY_FD, struct.pack("=IIQ", fd, len(buf), ctypes.addressof(buf)))
-	    return struct.unpack_from("=I", buf, 16)[0]
-
-	path = ctypes.create_string_buffer(sys.argv[1].encode())
-	fd = bpf(OBJ_GET, struct.pack("=QII", ctypes.addressof(path), 0, 0))
-	jited = ctypes.create_string_buffer(info(fd, None))
-	info(fd, jited)
-	sys.stdout.buffer.write(jited.raw)
-	EOF
 }
 
 # Each sampled instruction of each function against the kernel's copy of the code.

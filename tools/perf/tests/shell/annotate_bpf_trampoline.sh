@@ -7,13 +7,23 @@
 
 set -e
 
+prog="$(dirname "$0")/lib/bpf_prog.py"
+
+cleanup() {
+	trap - EXIT TERM INT
+	[ -n "${dir}" ] || return 0
+	umount "${dir}/bpffs" 2> /dev/null || true
+	rm -rf "${dir}"
+}
+
 skip() {
 	echo "Skip: $*"
+	cleanup
 	exit 2
 }
 
 [ "$(id -u)" = 0 ] || skip "loading BPF programs and recording system-wide needs root"
-for tool in clang bpftool; do
+for tool in clang bpftool python3; do
 	command -v "${tool}" > /dev/null || skip "${tool} is not installed"
 done
 perf check feature -q bpf || skip "perf is not linked with libbpf"
@@ -22,12 +32,7 @@ perf check feature -q libLLVM || perf check feature -q libcapstone ||
 [ -r /proc/kcore ] || skip "/proc/kcore is not there, or not readable"
 
 dir=$(mktemp -d /tmp/perf_annotate_bpf_trampoline.XXXXXX)
-
-cleanup() {
-	umount "${dir}/bpffs" 2> /dev/null || true
-	rm -rf "${dir}"
-	trap - EXIT TERM INT
-}
+pin="${dir}/bpffs/prog"
 
 trap_cleanup() {
 	echo "Unexpected end in line ${BASH_LINENO[0]}"
@@ -43,7 +48,7 @@ fail() {
 	exit 1
 }
 
-attach() {
+build_and_load() {
 	cat > "${dir}/tramp.bpf.c" <<- 'EOF'
 	unsigned long long calls;
 
@@ -59,15 +64,15 @@ attach() {
 		skip "clang cannot compile BPF"
 	mkdir "${dir}/bpffs"
 	mount -t bpf none "${dir}/bpffs"
-	bpftool prog load "${dir}/tramp.bpf.o" "${dir}/bpffs/link" autoattach ||
-		skip "bpftool cannot attach to vfs_read"
+	bpftool prog load "${dir}/tramp.bpf.o" "${pin}"
 }
 
 # $1: what is recorded, the rest: options of perf record
 record() {
 	data="${dir}/$1"
 	shift
-	perf record -q "$@" -o "${data}" -e cpu-clock -F 1999 -a -- \
+	"${prog}" attached "${pin}" \
+		perf record -q "$@" -o "${data}" -e cpu-clock -F 1999 -a -- \
 		dd if=/dev/zero of=/dev/null bs=1 count=100000 > "${dir}/out" 2> "${dir}/err" ||
 		fail "perf record $*"
 	symbol=$(perf report -i "${data}" --stdio --sort sym 2> /dev/null |
@@ -100,7 +105,7 @@ test_without() {
 	echo "without a copy, perf says how to make one"
 }
 
-attach
+build_and_load
 test_with_kcore
 test_without
 cleanup
