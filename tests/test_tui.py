@@ -5,10 +5,10 @@ tmux is the terminal: it types the key and reads the screen.
 """
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
 import time
+import uuid
 from pathlib import Path
 from typing import Iterator
 
@@ -24,8 +24,9 @@ class Terminal:
     """A tmux session of one window, 160 columns by 50 lines, with its own server."""
 
     def __init__(self, work: Path, command: str, env: dict[str, str]) -> None:
-        # a socket's path has to be shorter than pytest's directories are
-        self.socket = f"perf-bpf-{os.getpid()}"
+        # a server that is ending takes no new session, so each has its own socket;
+        # its path has to be shorter than pytest's directories are
+        self.socket = f"perf-bpf-{uuid.uuid4().hex[:12]}"
         self.tmux("-f", "/dev/null", "new-session", "-d", "-s", "tui", "-x", "160", "-y", "50",
                   "-c", str(work), *[f"-e{k}={v}" for k, v in env.items()], command)
 

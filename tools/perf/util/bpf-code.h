@@ -34,13 +34,13 @@ int bpil__find_code(const struct perf_bpil *bpil, u64 addr, u32 *sub_id,
 		    struct bpf_code *code);
 int dso__bpf_code(struct dso *dso, struct bpf_code *code);
 #else
-#include <errno.h>
 #include <linux/compiler.h>
+#include "annotate.h"
 
 static inline int dso__bpf_code(struct dso *dso __maybe_unused,
 				struct bpf_code *code __maybe_unused)
 {
-	return -EOPNOTSUPP;
+	return SYMBOL_ANNOTATE_ERRNO__BPF_NO_LIBBPF;
 }
 #endif
 
