@@ -8,53 +8,19 @@
 
 set -e
 
-prog="$(dirname "$0")/lib/bpf_prog.py"
+# shellcheck source=lib/annotate_bpf.sh
+. "$(dirname "$0")"/lib/annotate_bpf.sh
+
 main="bpf_annotate_main"
 subs="bpf_annotate_mix bpf_annotate_fold"
 
-cleanup() {
-	trap - EXIT TERM INT
-	[ -n "${dir}" ] || return 0
-	umount "${dir}/bpffs" 2> /dev/null || true
-	rm -rf "${dir}"
-}
-
-skip() {
-	echo "Skip: $*"
-	cleanup
-	exit 2
-}
-
-[ "$(uname -m)" = x86_64 ] || skip "the instructions it looks for are those of x86_64"
-[ "$(id -u)" = 0 ] || skip "loading BPF programs and recording system-wide needs root"
-for tool in clang bpftool python3; do
-	command -v "${tool}" > /dev/null || skip "${tool} is not installed"
-done
-perf check feature -q bpf || skip "perf is not linked with libbpf"
-
+begin annotate_bpf
 disassemblers=""
 perf check feature -q libLLVM && disassemblers="llvm"
 perf check feature -q libcapstone && disassemblers="${disassemblers} capstone"
-[ -n "${disassemblers}" ] || skip "perf is linked with neither LLVM nor capstone"
 
-dir=$(mktemp -d /tmp/perf_annotate_bpf.XXXXXX)
-pin="${dir}/bpffs/prog"
-
-trap_cleanup() {
-	echo "Unexpected end in line ${BASH_LINENO[0]}"
-	cleanup
-	exit 1
-}
-trap trap_cleanup EXIT TERM INT
-
-fail() {
-	echo "FAIL: $*"
-	cleanup
-	exit 1
-}
-
-build_and_load() {
-	cat > "${dir}/annotate.bpf.c" <<- 'EOF'
+load_program() {
+	load annotate <<- 'EOF'
 	struct xdp_md;
 
 	static __attribute__((noinline)) unsigned int bpf_annotate_mix(unsigned int n)
@@ -86,11 +52,6 @@ build_and_load() {
 
 	char _license[] __attribute__((section("license"), used)) = "GPL";
 	EOF
-	clang -g -O2 -target bpf -c "${dir}/annotate.bpf.c" -o "${dir}/annotate.bpf.o" ||
-		skip "clang cannot compile BPF"
-	mkdir "${dir}/bpffs"
-	mount -t bpf none "${dir}/bpffs" || skip "the BPF file system cannot be mounted"
-	bpftool prog load "${dir}/annotate.bpf.o" "${pin}"
 }
 
 # The code as the kernel gives it to others, and the recording; the program is
@@ -99,8 +60,8 @@ record() {
 	head -c 64 /dev/zero > "${dir}/packet"
 	perf record -q -o "${dir}/perf.data" -e cpu-clock -F 999 -a -- \
 		bpftool prog run pinned "${pin}" data_in "${dir}/packet" repeat 20000 \
-		> "${dir}/run.log" 2>&1 || { cat "${dir}/run.log"; fail "perf record"; }
-	python3 "${prog}" jited "${pin}" > "${dir}/jited"
+		> "${dir}/out" 2> "${dir}/err" || fail "perf record"
+	python3 "${bpf_prog}" jited "${pin}" > "${dir}/jited"
 	rm "${pin}"
 }
 
@@ -150,15 +111,13 @@ check_view() {
 	PERF_CONFIG="${dir}/config" perf annotate -i "${dir}/perf.data" "--$2" --source \
 		-s "${symbol}" > "${dir}/out" 2> "${dir}/err" || true
 
-	for text in "$4" 'annotate.bpf.c:' 'push .*rbp' 'retq\?$'; do
+	for text in "$4" 'annotate.bpf.c:' 'push.*rbp' 'retq\?$'; do
 		sed 's/ *$//' "${dir}/out" | grep -q -- "${text}" && continue
-		cat "${dir}/out" "${dir}/err"
 		fail "$1, --$2, $3: no '${text}'"
 	done
 	if [ "$3" = "${main}" ]; then
 		for sub in ${subs}; do
 			grep -q "call.*bpf_prog_[0-9a-f]*_${sub}" "${dir}/out" && continue
-			cat "${dir}/out"
 			fail "$1, --$2: $3 does not call ${sub} by name"
 		done
 	fi
@@ -185,7 +144,6 @@ check_no_source() {
 		perf annotate -i "${dir}/perf.data" "--${view}" --no-source -s "${symbol}" \
 			> "${dir}/out" 2> "${dir}/err" || true
 		grep -q 'push' "${dir}/out" && ! grep -q 'annotate.bpf.c' "${dir}/out" && continue
-		cat "${dir}/out" "${dir}/err"
 		fail "--${view} --no-source has the source, or no code"
 	done
 	echo "--no-source has none"
@@ -193,14 +151,12 @@ check_no_source() {
 
 check_srcline() {
 	perf report -i "${dir}/perf.data" --stdio --sort sym,srcline 2> /dev/null > "${dir}/out"
-	grep -q 'bpf_annotate_mix.*annotate.bpf.c:8' "${dir}/out" || {
-		cat "${dir}/out"
+	grep -q 'bpf_annotate_mix.*annotate.bpf.c:8' "${dir}/out" ||
 		fail "--sort srcline has no line of bpf_annotate_mix"
-	}
 	echo "--sort srcline has the line"
 }
 
-build_and_load
+load_program
 record
 check_bytes || fail "the code of a function is not its own"
 check_views

@@ -7,50 +7,14 @@
 
 set -e
 
-prog="$(dirname "$0")/lib/bpf_prog.py"
+# shellcheck source=lib/annotate_bpf.sh
+. "$(dirname "$0")"/lib/annotate_bpf.sh
 
-cleanup() {
-	trap - EXIT TERM INT
-	[ -n "${dir}" ] || return 0
-	umount "${dir}/bpffs" 2> /dev/null || true
-	rm -rf "${dir}"
-}
-
-skip() {
-	echo "Skip: $*"
-	cleanup
-	exit 2
-}
-
-[ "$(uname -m)" = x86_64 ] || skip "the instructions it looks for are those of x86_64"
-[ "$(id -u)" = 0 ] || skip "loading BPF programs and recording system-wide needs root"
-for tool in clang bpftool python3; do
-	command -v "${tool}" > /dev/null || skip "${tool} is not installed"
-done
-perf check feature -q bpf || skip "perf is not linked with libbpf"
-perf check feature -q libLLVM || perf check feature -q libcapstone ||
-	skip "perf is linked with neither LLVM nor capstone"
+begin annotate_bpf_trampoline
 [ -r /proc/kcore ] || skip "/proc/kcore is not there, or not readable"
 
-dir=$(mktemp -d /tmp/perf_annotate_bpf_trampoline.XXXXXX)
-pin="${dir}/bpffs/prog"
-
-trap_cleanup() {
-	echo "Unexpected end in line ${BASH_LINENO[0]}"
-	cleanup
-	exit 1
-}
-trap trap_cleanup EXIT TERM INT
-
-fail() {
-	echo "FAIL: $*"
-	cat "${dir}/out" "${dir}/err" 2> /dev/null || true
-	cleanup
-	exit 1
-}
-
-build_and_load() {
-	cat > "${dir}/tramp.bpf.c" <<- 'EOF'
+load_program() {
+	load trampoline <<- 'EOF'
 	unsigned long long calls;
 
 	__attribute__((section("fentry/vfs_read"), used)) int count_reads(void *ctx)
@@ -61,11 +25,6 @@ build_and_load() {
 
 	char _license[] __attribute__((section("license"), used)) = "GPL";
 	EOF
-	clang -g -O2 -target bpf -c "${dir}/tramp.bpf.c" -o "${dir}/tramp.bpf.o" ||
-		skip "clang cannot compile BPF"
-	mkdir "${dir}/bpffs"
-	mount -t bpf none "${dir}/bpffs" || skip "the BPF file system cannot be mounted"
-	bpftool prog load "${dir}/tramp.bpf.o" "${pin}"
 }
 
 # $1: what is recorded, the rest: options of perf record. A trampoline has few
@@ -73,7 +32,7 @@ build_and_load() {
 record() {
 	data="${dir}/$1"
 	shift
-	python3 "${prog}" attached "${pin}" \
+	python3 "${bpf_prog}" attached "${pin}" \
 		perf record -q "$@" -o "${data}" -e cpu-clock -F 1999 -a -- \
 		sh -c 'timeout 3 dd if=/dev/zero of=/dev/null bs=1 || true' \
 		> "${dir}/out" 2> "${dir}/err" || fail "perf record $*"
@@ -107,7 +66,7 @@ test_without() {
 	echo "without a copy, perf says how to make one"
 }
 
-build_and_load
+load_program
 test_with_kcore
 test_without
 cleanup
