@@ -6,6 +6,8 @@
 # for each of them the code that ran, and does each disassembler and view show it,
 # with the C source that the program brings along?
 
+# shellcheck disable=SC2154 # bpf_prog, dir and pin come from lib/annotate_bpf.sh
+
 set -e
 
 # shellcheck source=lib/annotate_bpf.sh

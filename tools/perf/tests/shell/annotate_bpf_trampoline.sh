@@ -5,6 +5,8 @@
 # What the kernel generates to call a BPF program has no program info. With a copy
 # of the kernel's code it is disassembled; without one, perf says what is missing.
 
+# shellcheck disable=SC2154 # bpf_prog, dir and pin come from lib/annotate_bpf.sh
+
 set -e
 
 # shellcheck source=lib/annotate_bpf.sh
