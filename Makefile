@@ -8,7 +8,7 @@
 MAKEFLAGS += --no-print-directory
 export KERNEL
 # Times on screen count from here, not from a shell that ran make before.
-unexport PERF_BPF_T0
+export PERF_BPF_T0 := $(shell date +%s)
 
 .PHONY: help
 help: ## this list
@@ -76,9 +76,32 @@ check: setup ## everything CI runs: lint, builds, then all tests
 check-base: setup ## run the tests without the series: each must fail there
 	@stack/check --base
 
+.PHONY: debian
+debian: setup ## the series' perf on Debian's kernels 6.1 and 6.12, in the guest
+	@stack/check --debian
+
+.PHONY: prefixes
+prefixes: setup ## build after each patch what depends on it, and link perf (about an hour)
+	@stack/check --prefixes
+
+.PHONY: mainline
+mainline: setup ## mainline's own tests, on the base and on the series, compared (over an hour)
+	@stack/mainline
+
+.PHONY: configurations
+configurations: tree ## compile what the series touches in other configurations
+	@stack/setup configurations
+	@JOBS=$$(nproc) stack/configurations build/linux build/configurations
+
+.PHONY: bare
+bare: ## make demo and make check in a new Debian that has git and make only
+	@stack/bare demo check
+
 .PHONY: bench
 bench: setup ## measure what the series costs and saves
 	@bench/run
+	@bench/ksymbol
+	@bench/bpf-event
 
 .PHONY: clean
 clean: ## remove what was built, keep the base, the tree and the downloads

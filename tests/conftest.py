@@ -12,6 +12,7 @@ is reported as xfailed, and its passing as a failure, except
 """
 
 import os
+import signal
 import time
 from collections import Counter
 from pathlib import Path
@@ -25,11 +26,14 @@ SUBJECT = os.environ.get("PERF_BPF_SUBJECT", "series")
 LAYERS = ("lint", "prefix", "host", "guest", "debug")
 # A module that is not listed tests on the host.
 LAYER_OF = {"test_lint": "lint", "test_base": "lint", "test_tree": "lint",
-            "test_setup": "lint", "test_kernel": "lint", "test_subject": "lint", "test_prefix": "prefix",
-            "test_guest": "guest", "test_guest_failures": "guest", "test_demo": "guest",
+            "test_setup": "lint", "test_kernel": "lint", "test_subject": "lint", "test_mainline": "lint",
+            "test_failures": "lint",
+            "test_prefix": "prefix",
+            "test_guest": "guest", "test_guest_failures": "guest", "test_demo": "guest", "test_its": "guest",
+            "test_debian_kernels": "guest",
             "test_debug_guest": "debug"}
 STACK = {"test_lint", "test_base", "test_tree", "test_setup", "test_kernel", "test_subject", "test_prefix",
-         "test_guest_failures"}
+         "test_guest_failures", "test_mainline", "test_failures"}
 # These tell how the guest's session went, not what the series does.
 BOTH = {("test_guest", "test_session_is_whole"), ("test_guest", "test_no_splat")}
 
@@ -54,7 +58,12 @@ def is_both(item: pytest.Item) -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Announce the marker; refuse a subject that does not exist."""
+    """Announce the marker; refuse a subject that does not exist.
+
+    What a background job ignores its children ignore, and some tests are about
+    Ctrl-C."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "both: meant to pass on the base as well")
     if SUBJECT not in ("series", "base"):
         raise pytest.UsageError(f"PERF_BPF_SUBJECT={SUBJECT}: say series or base")

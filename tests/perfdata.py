@@ -32,6 +32,7 @@ RECORD_KSYMBOL = 17
 RECORD_BPF_EVENT = 18
 RECORD_TEXT_POKE = 20
 RECORD_FINISHED_ROUND = 68
+RECORD_FEATURE = 80
 
 MISC_KERNEL = 1
 KSYMBOL_BPF = 1
@@ -358,6 +359,19 @@ def text_poke(addr: int, old: bytes, new: bytes) -> Record:
     """Kernel text was changed; no old bytes: it was written for the first time."""
     raw = struct.pack("<QHH", addr, len(old), len(new)) + old + new
     return Record(RECORD_TEXT_POKE, MISC_KERNEL, raw + bytes(-len(raw) % 8))
+
+
+def feature_part(feat: int, size: int, offset: int, data: bytes) -> Record:
+    """A part of a feature of size bytes, padded as the last one is."""
+    return Record(RECORD_FEATURE, 0,
+                  struct.pack("<QIIQQ", feat, 0, 0, size, offset) + data + bytes(-len(data) % 8),
+                  trailer=False)
+
+
+def feature_parts(feat: int, blob: bytes, step: int = 64) -> list[Record]:
+    """All parts of a feature, of step bytes each (a multiple of 8)."""
+    return [feature_part(feat, len(blob), at, blob[at:at + step])
+            for at in range(0, len(blob), step)]
 
 
 @dataclass

@@ -11,6 +11,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "guest"))
 import guest_host as host  # noqa: E402  pylint: disable=wrong-import-position
 from guest_plan import Entry, read_plan  # noqa: E402  pylint: disable=wrong-import-position
 
+# Of all sources at once, a round after the other (ksymbol_churn.c).
+CHURN_SECONDS = "300"
+# Of bpf_retain_churn.c
+BPF_CHURN_SECONDS = "60"
 CHECKERS = ("KASAN", "PROVE_LOCKING", "PROVE_RCU", "DEBUG_ATOMIC_SLEEP",
             "DEBUG_KMEMLEAK")
 
@@ -21,7 +25,8 @@ def fixture_session() -> host.Session:
     only."""
     if host.SUBJECT != "series":
         pytest.skip("there is no debug kernel of the base")
-    return host.run_session("debug", 600, 2400)
+    return host.run_session("debug", 900, 3600, {"KSYM_CHURN_SECONDS": CHURN_SECONDS,
+                                                 "BPF_CHURN_SECONDS": BPF_CHURN_SECONDS})
 
 
 def test_session_is_whole(session: host.Session) -> None:
@@ -41,7 +46,7 @@ def test_no_splat(session: host.Session) -> None:
     host.judge_splats(session)
 
 
-@pytest.mark.parametrize("entry", read_plan(host.PLAN), ids=lambda e: e.name)
+@pytest.mark.parametrize("entry", read_plan(host.PLAN, debug=True), ids=lambda e: e.name)
 def test_entry(session: host.Session, entry: Entry) -> None:
     """One planned test passed."""
     host.judge_entry(session, entry)

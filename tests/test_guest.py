@@ -5,6 +5,8 @@ PERF_BPF_SUBJECT=base runs the same on the unpatched kernel and perf.
 """
 
 import pathlib
+import random
+import shutil
 import sys
 
 import pytest
@@ -13,11 +15,15 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "guest"))
 import guest_host as host  # noqa: E402  pylint: disable=wrong-import-position
 from guest_plan import Entry, read_plan  # noqa: E402  pylint: disable=wrong-import-position
 
+# What record_bpf_cycles.sh recorded, for after the guest's end.
+CYCLES_DATA = host.BUILD / "results" / f"guest-{host.SUBJECT}" / "cycles.data"
+ANNOTATED = 100
+
 
 @pytest.fixture(scope="module", name="session")
 def fixture_session() -> host.Session:
     """The guest's results; boots it once."""
-    return host.run_session(host.SUBJECT, 300, 1500)
+    return host.run_session(host.SUBJECT, 300, 1500, {"KEEP_DATA": str(CYCLES_DATA)})
 
 
 def test_session_is_whole(session: host.Session) -> None:
@@ -34,3 +40,16 @@ def test_no_splat(session: host.Session) -> None:
 def test_entry(session: host.Session, entry: Entry) -> None:
     """One planned test passed."""
     host.judge_entry(session, entry)
+
+
+def test_copy_annotates(session: host.Session, tmp_path: pathlib.Path) -> None:
+    """With the guest gone, from a copy of perf.data, programs that had ended
+    while perf recorded annotate with their own source: a random hundred."""
+    if not CYCLES_DATA.exists():
+        raise RuntimeError(f"no {CYCLES_DATA}; the guest's end: {session.end()}")
+    data = tmp_path / "perf.data"
+    shutil.copy(CYCLES_DATA, data)
+    symbols = host.sampled_cycles(data)
+    assert len(symbols) >= ANNOTATED, f"samples in {len(symbols)} programs only"
+    missing = host.without_source(data, random.sample(symbols, ANNOTATED))
+    assert not missing, f"{len(missing)} of {ANNOTATED} of {len(symbols)} without source: {missing}"

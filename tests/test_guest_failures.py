@@ -413,11 +413,19 @@ def test_skip_has_a_reason(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("text", [
-    "", "# nothing\n", "kselftest\n", "kunit a/b\n", "kselftest a/b never\n",
-    "kselftest a/b\nkselftest a/b\n"])
+    "", "# nothing\n", "kselftest\n", "kernel a/b\n", "kselftest a/b never\n",
+    "kselftest a/b both both\n", "kselftest a/b\nkselftest a/b\n"])
 def test_bad_plan(tmp_path: pathlib.Path, text: str) -> None:
     """A plan that says nothing, or what nobody understands, is refused."""
     plan = tmp_path / "plan"
     plan.write_text(text)
     with pytest.raises(ValueError):
         read_plan(plan)
+
+
+def test_plan_of_the_debug_kernel(tmp_path: pathlib.Path) -> None:
+    """It leaves out what is of perf alone, and nothing else."""
+    plan = tmp_path / "plan"
+    plan.write_text("kselftest a/b both perf\nscript c perf\nkunit d both\nscript e\n")
+    assert [entry.name for entry in read_plan(plan, debug=True)] == ["kunit:d", "script:e"]
+    assert [entry.both for entry in read_plan(plan)] == [True, False, True, False]

@@ -360,8 +360,57 @@ def record_cases() -> None:
                struct.pack("<QHH", SUB_A, 0xffff, 0xffff) + b"\x90" * 12)), both=True)
 
 
+def parts_of(*programs: Program) -> list[Record]:
+    """What perf record tells the reader of a pipe of these programs."""
+    return (pd.feature_parts(pd.FEAT_BPF_BTF, pd.feat_btf(programs))
+            + pd.feature_parts(pd.FEAT_BPF_PROG_INFO, pd.feat_prog_info(programs)))
+
+
+def in_parts(*records: Record, honest: Sequence[Program] = ()) -> PerfData:
+    """A file whose header has no programs: these records tell, and then honest ones."""
+    file = pd.recording([victim(), bystander()], [])
+    return PerfData([], [*file.records, *records, *parts_of(*honest), *SAMPLED])
+
+
+def part_cases() -> None:
+    """Parts of features that do not fit together cost what they tell, and no more."""
+    info = pd.feat_prog_info([victim()])
+    victims, size = parts_of(victim()), len(info)
+    both = [victim(), bystander()]
+    add("parts", Level.FULL, lambda: in_parts(honest=both))
+    add("parts-again", Level.FULL, lambda: in_parts(*victims, honest=both))
+    # two rounds end: the programs' loads have been dealt with when the parts come
+    add("parts-late", Level.FULL, lambda: in_parts(*[Record(
+        pd.RECORD_FINISHED_ROUND, 0, b"", trailer=False)] * 2, honest=both))
+    broken = {
+        "no-first": victims[1:],
+        "no-last": victims[:-1],
+        "gap": victims[:-2] + victims[-1:],
+        "each-twice": [part for part in victims for _ in range(2)],
+        "backwards": victims[::-1],
+        "interleaved": [part for pair in zip(victims, victims[::-1]) for part in pair],
+        "size-0": [pd.feature_part(pd.FEAT_BPF_PROG_INFO, 0, 0, info[:64])],
+        "size-max": [pd.feature_part(pd.FEAT_BPF_PROG_INFO, 2**64 - 1, 0, info[:64])] * 3,
+        "size-short": [pd.feature_part(pd.FEAT_BPF_PROG_INFO, 40, 0, info)],
+        "size-changes": [pd.feature_part(pd.FEAT_BPF_PROG_INFO, size, 0, info[:64]),
+                         pd.feature_part(pd.FEAT_BPF_PROG_INFO, size + 8, 64, info[64:])],
+        "offset-max": [pd.feature_part(pd.FEAT_BPF_PROG_INFO, size, 2**64 - 64, info[:64])],
+        "empty": [pd.feature_part(pd.FEAT_BPF_PROG_INFO, size, 0, b"")],
+        "garbage": pd.feature_parts(pd.FEAT_BPF_PROG_INFO, b"\xff" * 600),
+        "garbage-btf": pd.feature_parts(pd.FEAT_BPF_BTF, b"\xff" * 600),
+        "too-small": [Record(pd.RECORD_FEATURE, 0, struct.pack("<QIIQ", 25, 0, 0, 64),
+                             trailer=False)],
+    }
+    for name, records in broken.items():
+        add(f"parts-{name}", Level.ANNOTATED,
+            lambda records=records: in_parts(*records, honest=[bystander()]))
+    for feat in (23, 40):
+        add(f"parts-of-feature-{feat}", Level.FULL, lambda feat=feat: in_parts(
+            pd.feature_part(feat, 64, 0, bytes(64)), honest=both))
+
+
 for group in (array_cases, count_cases, length_cases, info_cases, btf_cases, line_cases,
-              symbol_cases, record_cases):
+              symbol_cases, record_cases, part_cases):
     group()
 
 

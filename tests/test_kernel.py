@@ -19,8 +19,8 @@ from toy import Toy, make_toy
 MERGE_CONFIG = """\
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# merge_config.sh -m -O DIR BASE FRAGMENT...: a later line wins, "=n" is none
-dir=$3; shift 4
+# merge_config.sh -m -O DIR FRAGMENT...: a later line wins, "=n" is none
+dir=$3; shift 3
 awk -F= '/^CONFIG_/ { v[$1] = $0 } END { for (n in v) if (v[n] !~ /=n$/) print v[n] }' "$@" \\
 	>"$dir/.config"
 """
@@ -31,10 +31,11 @@ for word; do
 	case $word in
 	O=*) out=${{word#O=}} ;;
 	KCONFIG_CONFIG=*) config=${{word#*=}} ;;
+	KCONFIG_ALLCONFIG=*) all=${{word#*=}} ;;
 	esac
 done
 case "$*" in
-*allnoconfig*) : >"$config" ;;
+*allnoconfig*) cp "$all" "$config" ;;
 *bzImage*)
 	echo half >"$out/vmlinux"
 	[ -e "$here/quick" ] || {{ echo >"$here/reached"; sleep 1000; }}

@@ -106,10 +106,20 @@ def test_installs_by_name(toy: Toy, packages: Path, tmp_path: Path) -> None:
 
 
 def test_every_line_has_a_test(toy: Toy) -> None:
-    """The real list can be read on a system without dpkg: no unknown test in it."""
-    lines = [line for line in (toy.top / "stack/packages").read_text().splitlines()
-             if line and not line.startswith("#")]
+    """The real lists can be read on a system without dpkg: no unknown test in it."""
+    lines = [line for packages in (toy.top / "stack").glob("packages*")
+             for line in packages.read_text().splitlines() if line and not line.startswith("#")]
     assert len(lines) > 30
     for line in lines:
         assert line.split()[1].split(":")[0] in ("cmd", "file", "pc", "py"), line
         assert len(line.split()) > 2, line
+
+
+def test_list_of_one_command(toy: Toy, packages: Path, tmp_path: Path) -> None:
+    """What one command needs is a list of its own; a name without a list is told."""
+    (toy.top / "stack/packages.testing").write_text(packages.read_text())
+    path = bare_path(tmp_path, ["apt-get", "dpkg-query"])
+    done = toy.run("stack/setup", "testing", PATH=path)
+    assert done.returncode == 1 and "no-such-pkg\ttesting" in done.stderr, done.stderr
+    done = toy.run("stack/setup", "nonsense")
+    assert done.returncode == 1 and "testing" in done.stderr, done.stderr

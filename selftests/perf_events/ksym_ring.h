@@ -19,7 +19,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#define KSYM_RING_PAGES	64	/* data pages of each ring, a power of 2 */
+#define KSYM_RING_PAGES	64	/* that ksym_rings__open() makes a ring of */
 #define KSYM_NAME_LEN	512	/* as in the kernel */
 #define KSYM_MAX_CPUS	1024
 
@@ -32,15 +32,18 @@ struct ksym_body {
 };
 
 struct ksym_rec {
-	__u32 type;		/* PERF_RECORD_KSYMBOL or _SAMPLE */
+	__u32 type;		/* PERF_RECORD_KSYMBOL, _SAMPLE, _BPF_EVENT, _MMAP2 */
 	__u64 time;		/* CLOCK_MONOTONIC, ns */
 	size_t seq;		/* order of reading: ties of the time */
-	struct ksym_body k;	/* these two for KSYMBOL only */
+	struct ksym_body k;	/* these two for KSYMBOL, and for the kernel's MMAP2;
+				 * of BPF_EVENT the type, flags, and the id as address
+				 */
 	char name[KSYM_NAME_LEN];
 };
 
 struct ksym_rings {
 	int nr;
+	int pages;		/* of data in each ring, a power of 2 */
 	struct pollfd *fds;
 	struct perf_event_mmap_page **maps;
 	struct ksym_rec *recs;
@@ -54,15 +57,15 @@ static inline bool ksym_rec__is(const struct ksym_rec *rec, bool unregister)
 	       !!(rec->k.flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER);
 }
 
-static inline size_t ksym_ring__size(void)
+static inline size_t ksym_rings__size(const struct ksym_rings *r)
 {
-	return KSYM_RING_PAGES * sysconf(_SC_PAGESIZE);
+	return r->pages * sysconf(_SC_PAGESIZE);
 }
 
 static inline int ksym_rings__open_cpu(struct ksym_rings *r, int cpu,
 				       struct perf_event_attr *attr)
 {
-	size_t size = ksym_ring__size() + sysconf(_SC_PAGESIZE);
+	size_t size = ksym_rings__size(r) + sysconf(_SC_PAGESIZE);
 	void *map;
 	int fd;
 
@@ -88,7 +91,7 @@ static inline void ksym_rings__close(struct ksym_rings *r)
 {
 	while (r->nr--) {
 		munmap(r->maps[r->nr],
-		       ksym_ring__size() + sysconf(_SC_PAGESIZE));
+		       ksym_rings__size(r) + sysconf(_SC_PAGESIZE));
 		close(r->fds[r->nr].fd);
 	}
 	free(r->fds);
@@ -98,11 +101,12 @@ static inline void ksym_rings__close(struct ksym_rings *r)
 }
 
 /*
- * Open @attr on every CPU that is online; type, config and sample_period are
- * the caller's. Return: 0 or -errno, and then nothing is open.
+ * Open @attr on every CPU that is online, each with a ring of @pages; type,
+ * config, sample_period and what it reports beside KSYMBOL are the caller's.
+ * Return: 0 or -errno, and then nothing is open.
  */
-static inline int ksym_rings__open(struct ksym_rings *r,
-				   struct perf_event_attr *attr)
+static inline int ksym_rings__open_size(struct ksym_rings *r,
+					struct perf_event_attr *attr, int pages)
 {
 	int cpu, nr_cpus = sysconf(_SC_NPROCESSORS_CONF), err = -ENOMEM;
 
@@ -119,6 +123,7 @@ static inline int ksym_rings__open(struct ksym_rings *r,
 	attr->wakeup_watermark = 1;
 
 	memset(r, 0, sizeof(*r));
+	r->pages = pages;
 	r->fds = calloc(nr_cpus, sizeof(*r->fds));
 	r->maps = calloc(nr_cpus, sizeof(*r->maps));
 	if (!r->fds || !r->maps)
@@ -134,6 +139,12 @@ static inline int ksym_rings__open(struct ksym_rings *r,
 err_close:
 	ksym_rings__close(r);
 	return err;
+}
+
+static inline int ksym_rings__open(struct ksym_rings *r,
+				   struct perf_event_attr *attr)
+{
+	return ksym_rings__open_size(r, attr, KSYM_RING_PAGES);
 }
 
 static inline int ksym_rings__add(struct ksym_rings *r,
@@ -154,26 +165,63 @@ static inline int ksym_rings__add(struct ksym_rings *r,
 	return 0;
 }
 
+/* "[dummy]", the file name of a module's text, is the name "dummy" here. */
+static inline void ksym_rings__module(struct ksym_rec *rec, const char *body,
+				      size_t size)
+{
+	const char *file = body + 64;
+	__u64 len;
+
+	memcpy(&rec->k.addr, body + 8, sizeof(rec->k.addr));
+	memcpy(&len, body + 16, sizeof(len));
+	rec->k.len = len;
+	rec->k.ksym_type = PERF_RECORD_KSYMBOL_TYPE_MODULE;
+	snprintf(rec->name, sizeof(rec->name), "%.*s", (int)(size - 64),
+		 *file == '[' ? file + 1 : file);
+	rec->name[strcspn(rec->name, "]")] = '\0';
+}
+
 /*
- * KSYMBOL  [ header | struct ksym_body | name, padded to 8 | time ]
- * SAMPLE   [ header | time ]
- * LOST     [ header | id | lost | time ]
+ * KSYMBOL    [ header | struct ksym_body | name, padded to 8 | time ]
+ * SAMPLE     [ header | time ]
+ * LOST       [ header | id | lost | time ]
+ * BPF_EVENT  [ header | type, flags, id | tag | time ]
+ * MMAP2      [ header | pid, tid | addr | len | pgoff | 24 bytes that tell the
+ *              file | prot, flags | file name, padded to 8 | time ]
  */
+static inline bool ksym_rings__is_module(const struct perf_event_header *hdr)
+{
+	return hdr->type == PERF_RECORD_MMAP2 &&
+	       (hdr->misc & PERF_RECORD_MISC_CPUMODE_MASK) ==
+	       PERF_RECORD_MISC_KERNEL;
+}
+
 static inline int ksym_rings__record(struct ksym_rings *r, const char *buf)
 {
 	const struct perf_event_header *hdr = (const void *)buf;
 	const char *body = buf + sizeof(*hdr);
 	struct ksym_rec rec = { .type = hdr->type };
 	size_t name_len;
+	__u32 id;
 
 	if (hdr->type == PERF_RECORD_LOST) {
 		r->lost += ((const __u64 *)body)[1];
 		return 0;
 	}
-	if (hdr->type != PERF_RECORD_KSYMBOL && hdr->type != PERF_RECORD_SAMPLE)
+	if (hdr->type != PERF_RECORD_KSYMBOL && hdr->type != PERF_RECORD_SAMPLE &&
+	    hdr->type != PERF_RECORD_BPF_EVENT && !ksym_rings__is_module(hdr))
 		return 0;
 
 	memcpy(&rec.time, buf + hdr->size - sizeof(rec.time), sizeof(rec.time));
+	if (hdr->type == PERF_RECORD_MMAP2)
+		ksym_rings__module(&rec, body, hdr->size - sizeof(*hdr) -
+				   sizeof(rec.time));
+	if (hdr->type == PERF_RECORD_BPF_EVENT) {
+		memcpy(&rec.k.ksym_type, body, sizeof(rec.k.ksym_type));
+		memcpy(&rec.k.flags, body + 2, sizeof(rec.k.flags));
+		memcpy(&id, body + 4, sizeof(id));
+		rec.k.addr = id;
+	}
 	if (hdr->type == PERF_RECORD_KSYMBOL) {
 		name_len = hdr->size - sizeof(*hdr) - sizeof(rec.k) -
 			   sizeof(rec.time);
@@ -191,7 +239,7 @@ static inline int ksym_rings__drain_one(struct ksym_rings *r,
 {
 	const char *data = (char *)map + sysconf(_SC_PAGESIZE);
 	__u64 head = __atomic_load_n(&map->data_head, __ATOMIC_ACQUIRE);
-	size_t size = ksym_ring__size(), i;
+	size_t size = ksym_rings__size(r), i;
 	__u64 tail = map->data_tail;
 	static __u64 buf[(1 << 16) / sizeof(__u64)];
 	struct perf_event_header hdr;
@@ -220,14 +268,26 @@ static inline int ksym_rec__cmp(const void *a, const void *b)
 	return x->seq < y->seq ? -1 : x->seq > y->seq;
 }
 
-/* Read what is in the rings to the end of r->recs. Return: 0 or -errno. */
-static inline int ksym_rings__drain(struct ksym_rings *r)
+/*
+ * Read what is in the rings to the end of r->recs, in the order of the rings.
+ * Return: 0 or -errno.
+ */
+static inline int ksym_rings__read(struct ksym_rings *r)
 {
 	int i, err = 0;
 
 	for (i = 0; i < r->nr && !err; i++)
 		err = ksym_rings__drain_one(r, r->maps[i]);
-	qsort(r->recs, r->nr_recs, sizeof(*r->recs), ksym_rec__cmp);
+	return err;
+}
+
+/* The same, and sort all that was read by its time. */
+static inline int ksym_rings__drain(struct ksym_rings *r)
+{
+	int err = ksym_rings__read(r);
+
+	if (r->nr_recs)
+		qsort(r->recs, r->nr_recs, sizeof(*r->recs), ksym_rec__cmp);
 	return err;
 }
 

@@ -24,44 +24,9 @@
 #include "bpf_raw.h"
 #include "btf_lookup.h"
 #include "ksym_check.h"
+#include "ksym_env.h"
 #include "ksym_ring.h"
 #include "tcp_ops.h"
-
-#define KPROBE_PMU	"/sys/bus/event_source/devices/kprobe/type"
-#define WAIT_MS		40000	/* grace periods are slow on debug kernels */
-#define TEST_S		150	/* three times WAIT_MS, and some */
-
-/* Return: the number in @path, or -errno. */
-static long read_number(const char *path)
-{
-	FILE *f = fopen(path, "re");
-	long val;
-	int n;
-
-	if (!f)
-		return -errno;
-	n = fscanf(f, "%ld", &val);
-	fclose(f);
-	return n == 1 ? val : -EINVAL;
-}
-
-/* Return: why the tests cannot run here, or NULL. */
-static const char *cannot_run(void)
-{
-	if (geteuid())
-		return "needs root";
-	if (access(BTF_VMLINUX, R_OK))
-		return "no " BTF_VMLINUX ": needs CONFIG_DEBUG_INFO_BTF";
-	if (read_number("/proc/sys/net/core/bpf_jit_enable") < 1)
-		return "no BPF JIT: needs CONFIG_BPF_JIT and net.core.bpf_jit_enable=1";
-	if (read_number("/proc/sys/net/core/bpf_jit_harden") > 0)
-		return "net.core.bpf_jit_harden hides BPF symbols: set it to 0";
-	if (read_number("/proc/sys/net/core/bpf_jit_kallsyms") < 1)
-		return "BPF symbols are hidden: set net.core.bpf_jit_kallsyms to 1";
-	if (read_number("/proc/sys/kernel/kptr_restrict") > 1)
-		return "kernel.kptr_restrict hides addresses: set it to 0 or 1";
-	return NULL;
-}
 
 /* The checks of the front comment, for the @nr pieces of text in @recs. */
 static void check_length(struct __test_metadata *_metadata,

@@ -6,10 +6,13 @@ KTAP is read by the kernel's own parser (tools/testing/kunit of the base).
 
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
-from typing import Dict, List, NamedTuple, Tuple
+from itertools import chain
+from types import MappingProxyType
+from typing import Dict, List, Mapping, NamedTuple, Tuple
 
 import pytest
 
@@ -79,10 +82,10 @@ def parse_ktap(log: pathlib.Path, plan: List[Entry]
     return tests, errors
 
 
-def program(entry: Entry) -> pathlib.Path:
-    """The file that an entry of the plan runs."""
-    folder = (SELFTESTS if entry.kind == "kselftest" else SHELL_TESTS)
-    return folder / entry.path
+def programs(entry: Entry) -> List[pathlib.Path]:
+    """The file that an entry of the plan runs, if there is one on the host."""
+    folders = {"kselftest": SELFTESTS, "perf-shell": SHELL_TESTS, "script": PLAN.parent}
+    return [folders[entry.kind] / entry.path] if entry.kind in folders else []
 
 
 def check_programs(plan: List[Entry], perf: pathlib.Path) -> None:
@@ -91,7 +94,7 @@ def check_programs(plan: List[Entry], perf: pathlib.Path) -> None:
     Not a test's failure: on the base a failure is what is wanted, and a
     program that was never built must not count as one.
     """
-    missing = [str(path) for path in [perf, *map(program, plan)]
+    missing = [str(path) for path in [perf, *chain.from_iterable(map(programs, plan))]
                if not os.access(path, os.X_OK)]
     if missing:
         raise FileNotFoundError(f"not there or not executable: "
@@ -100,18 +103,23 @@ def check_programs(plan: List[Entry], perf: pathlib.Path) -> None:
                                 "or `make tree`")
 
 
-def run_session(kernel: str, seconds_each: float, seconds: float) -> Session:
-    """Boot once, run the plan.  `seconds` limits the whole, boot included."""
+def run_session(kernel: str, seconds_each: float, seconds: float,
+                environment: Mapping[str, str] = MappingProxyType({}),
+                plan_file: pathlib.Path = PLAN) -> Session:
+    """Boot once, run the plan of `plan_file`.  `seconds` limits the whole, boot
+    included; the tests find `environment` in theirs."""
     results = BUILD / "results" / f"guest-{kernel}"
     perf = PERF[SUBJECT]
-    plan = read_plan(PLAN)
+    debug = kernel == "debug"
+    plan = read_plan(plan_file, debug)
     check_programs(plan, perf)
     print(f"{len(plan)} tests planned on kernel {kernel}:",
           *(entry.name for entry in plan), sep="\n  ")
-    command = [str(TOP / "tests/guest/session"), "--plan", str(PLAN),
+    command = ["env", *(f"{name}={value}" for name, value in environment.items()),
+               str(TOP / "tests/guest/session"), "--plan", str(plan_file),
                "--perf", str(perf), "--selftests", str(SELFTESTS),
                "--shell-tests", str(SHELL_TESTS),
-               "--seconds", str(seconds_each)]
+               "--seconds", str(seconds_each), *(["--debug"] if debug else [])]
     ended = subprocess.run(
         [str(TOP / "stack/guest"), "--kernel", kernel, "--timeout",
          str(seconds), "--results", str(results), "--", shlex.join(command)],
@@ -172,3 +180,25 @@ def judge_splats(session: Session) -> None:
     if session.status == 4:
         pytest.fail((session.results / "splats").read_text()
                     + f"whole log: {session.results}/dmesg", pytrace=False)
+
+
+def perf_on_copy(data: pathlib.Path, *args: str) -> str:
+    """What perf prints of a file in a directory that has nothing else."""
+    environment = {**os.environ, "HOME": str(data.parent), "PERF_CONFIG": "/dev/null",
+                   "PERF_BUILDID_DIR": str(data.parent / "debug"), "PAGER": "cat"}
+    return subprocess.run([str(PERF[SUBJECT]), *args, "-i", str(data)], env=environment,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True, check=False).stdout
+
+
+def sampled_cycles(data: pathlib.Path) -> List[str]:
+    """The numbered programs of bpf_load_cycles that have samples."""
+    report = perf_on_copy(data, "report", "--stdio", "-g", "none", "--sort", "sym")
+    return sorted(set(re.findall(r"bpf_prog_[0-9a-f]{16}_cycle_\d+", report)))
+
+
+def without_source(data: pathlib.Path, symbols: List[str]) -> List[str]:
+    """Those that perf annotates without the line that is theirs alone."""
+    return [symbol for symbol in symbols
+            if not re.search(rf"return {symbol.rsplit('_', 1)[1]};",
+                             perf_on_copy(data, "annotate", "--stdio", symbol))]

@@ -4,15 +4,17 @@
 import pathlib
 from typing import List, NamedTuple
 
-KINDS = ("kselftest", "perf-shell")
+KINDS = ("kselftest", "perf-shell", "kunit", "script")
+WORDS = ("both", "perf")
 
 
 class Entry(NamedTuple):
-    """One planned test: its kind, its path, and whether it is meant to pass
-    on the unpatched base too."""
+    """One planned test: its kind, its path, whether it is meant to pass on the
+    unpatched base too, and whether it is of perf alone."""
     kind: str
     path: str
     both: bool
+    perf: bool = False
 
     @property
     def name(self) -> str:
@@ -22,17 +24,19 @@ class Entry(NamedTuple):
 
 def parse_line(line: str, where: str) -> Entry:
     """One line of a plan; raises ValueError that says what is wrong."""
-    words = line.split()
-    if (len(words) not in (2, 3) or words[0] not in KINDS
-            or words[2:] not in ([], ["both"])):
+    kind, *rest = line.split()
+    words = rest[1:]
+    if (kind not in KINDS or not rest or len(set(words)) < len(words)
+            or not set(words) <= set(WORDS)):
         raise ValueError(f"{where}: {line.strip()!r} is no entry of a plan; "
-                         f"write `{'|'.join(KINDS)} PATH [both]`")
-    return Entry(words[0], words[1], len(words) == 3)
+                         f"write `{'|'.join(KINDS)} PATH [{'] ['.join(WORDS)}]`")
+    return Entry(kind, rest[0], "both" in words, "perf" in words)
 
 
-def read_plan(path: pathlib.Path) -> List[Entry]:
-    """The entries of a plan in order; raises ValueError for a line that is
-    no entry, for an entry that occurs twice, and for a plan without any."""
+def read_plan(path: pathlib.Path, debug: bool = False) -> List[Entry]:
+    """The entries of a plan in order, for the debug kernel without those of perf
+    alone; raises ValueError for a line that is no entry, for an entry that occurs
+    twice, and for a plan without any."""
     entries: List[Entry] = []
     for number, line in enumerate(path.read_text().splitlines(), 1):
         line = line.split("#")[0]
@@ -44,4 +48,4 @@ def read_plan(path: pathlib.Path) -> List[Entry]:
         entries.append(entry)
     if not entries:
         raise ValueError(f"{path}: an empty plan tests nothing")
-    return entries
+    return [entry for entry in entries if not (debug and entry.perf)]

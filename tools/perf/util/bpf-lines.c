@@ -101,7 +101,7 @@ static const struct bpf_line *bpf_lines__find(const struct bpf_lines *lines, u64
 	return lo ? &lines->line[lo - 1] : NULL;
 }
 
-/* Called with env->bpf_progs.lock held for writing. */
+/* Called with env->bpf_progs.lock held. */
 static struct bpf_lines *env__load_bpf_lines(struct perf_env *env,
 					     const struct bpf_prog_info *info)
 {
@@ -118,11 +118,11 @@ static struct bpf_lines *env__bpf_lines(struct perf_env *env, u32 id)
 	if (!node || !node->info_linear)
 		return NULL;
 
-	down_write(&env->bpf_progs.lock);
+	mutex_lock(&env->bpf_progs.lock);
 	if (!node->lines)
 		node->lines = env__load_bpf_lines(env, &node->info_linear->info);
 	lines = node->lines;
-	up_write(&env->bpf_progs.lock);
+	mutex_unlock(&env->bpf_progs.lock);
 	return lines;
 }
 

@@ -30,16 +30,21 @@ load_program() {
 }
 
 # $1: what is recorded, the rest: options of perf record. A trampoline has few
-# instructions of its own: three seconds of nothing but calls of it.
+# instructions of its own: seconds of nothing but calls of it, and twice as many
+# where that gave no sample, as it does on a slow machine.
 record() {
 	data="${dir}/$1"
 	shift
-	python3 "${bpf_prog}" attached "${pin}" \
-		perf record -q "$@" -o "${data}" -e cpu-clock -F 1999 -a -- \
-		sh -c 'timeout 3 dd if=/dev/zero of=/dev/null bs=1 || true' \
-		> "${dir}/out" 2> "${dir}/err" || fail "perf record $*"
-	symbols=$(perf report -i "${data}" --stdio --sort sym 2> /dev/null |
-		  grep -o 'bpf_trampoline_[0-9]*') || fail "no sample in a trampoline"
+	for seconds in 3 6 12 24 48; do
+		python3 "${bpf_prog}" attached "${pin}" \
+			perf record -q "$@" -o "${data}" -e cpu-clock -F 1999 -a -- \
+			sh -c "timeout ${seconds} dd if=/dev/zero of=/dev/null bs=1 || true" \
+			> "${dir}/out" 2> "${dir}/err" || fail "perf record $*"
+		perf report -i "${data}" --stdio --sort sym > "${dir}/out" 2> "${dir}/err" ||
+			fail "perf report"
+		symbols=$(grep -o 'bpf_trampoline_[0-9]*' "${dir}/out") && return
+	done
+	fail "no sample in a trampoline"
 }
 
 annotate() {

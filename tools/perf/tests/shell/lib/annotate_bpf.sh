@@ -23,7 +23,7 @@ skip() {
 
 fail() {
 	echo "FAIL: $*"
-	cat "${dir}/out" "${dir}/err" 2> /dev/null || true
+	tail -n 100 "${dir}/out" "${dir}/err" 2> /dev/null || true
 	cleanup
 	exit 1
 }

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Runs in the guest for bench/ksymbol: prints "NAME INSTRUCTIONS" lines.
+ *
+ * Under qemu's -icount shift=0 an instruction takes a nanosecond, and the time
+ * stamp counter counts those. What may wait is measured by the time of this
+ * process instead, which comes from the same counter.
+ */
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <sys/resource.h>
+#include <x86intrin.h>
+
+#include "bpf_raw.h"
+#include "ksym_ring.h"
+#include "ksym_sources.h"
+
+#define MAX_PROGS	10000
+#define LOOKUPS		2000
+#define LOADS		1000
+#define MODULES		101
+
+static int progs[MAX_PROGS], nr_progs;
+
+static void die(const char *what, int err)
+{
+	fprintf(stderr, "ksymbol_guest: %s: %s\n", what, strerror(err));
+	exit(1);
+}
+
+static void load_up_to(int nr)
+{
+	const struct bpf_insn insns[] = {
+		BPF_RAW_MOV_IMM(BPF_REG_0, 0),
+		BPF_RAW_EXIT(),
+	};
+	int fd;
+
+	for (; nr_progs < nr; nr_progs++) {
+		fd = bpf_raw_load_named(BPF_PROG_TYPE_SOCKET_FILTER, "bench",
+					insns, 2);
+		if (fd < 0)
+			die("loading a program", -fd);
+		progs[nr_progs] = fd;
+	}
+}
+
+static void bench_read(int nr)
+{
+	static char buf[1 << 16];
+	int fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+	__u64 t0;
+
+	load_up_to(nr);
+	t0 = __rdtsc();
+	while (read(fd, buf, sizeof(buf)) > 0)
+		;
+	printf("read_%d %llu\n", nr, __rdtsc() - t0);
+	close(fd);
+}
+
+static void bench_lookup(const char *what, __u64 addr)
+{
+	int fmt = bpf_raw_value_map(4, "%ps"), out = bpf_raw_value_map(256, NULL);
+	char packet[64] = "", name[256] = "";
+	/* A type whose test runs repeat. */
+	int prog = bpf_raw_load_snprintf(BPF_PROG_TYPE_SCHED_CLS, fmt, out,
+					 sizeof(name), addr);
+	union bpf_attr run = {
+		.test = {
+			.prog_fd = prog,
+			.data_in = (unsigned long)packet,
+			.data_size_in = sizeof(packet),
+			.repeat = LOOKUPS,
+		},
+	};
+	__u64 t0 = __rdtsc();
+	int err = bpf_raw(BPF_PROG_TEST_RUN, &run);
+
+	t0 = __rdtsc() - t0;
+	if (err)
+		die("running a lookup", -err);
+	bpf_raw_map_lookup(out, name);
+	fprintf(stderr, "%s is %s\n", what, name);
+	printf("lookup_%s %llu\n", what, t0 / LOOKUPS);
+	close(run.test.prog_fd);
+	close(out);
+	close(fmt);
+}
+
+/* The address of the first symbol that begins with @begin and is of @mod. */
+static __u64 find_symbol(const char *begin, const char *mod)
+{
+	FILE *f = fopen("/proc/kallsyms", "re");
+	char line[1024], name[512];
+	__u64 addr, found = 0;
+
+	while (!found && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%llx %*c %511s", &addr, name) == 2 &&
+		    !strncmp(name, begin, strlen(begin)) &&
+		    (mod ? !!strstr(line, mod) : !strchr(line, '[')))
+			found = addr;
+	fclose(f);
+	return found;
+}
+
+static void bench_lookups(void)
+{
+	struct made tramp, module;
+
+	made__init(&tramp);
+	made__init(&module);
+	if (make_trampolines(&tramp) || make_module(&module))
+		die("making text", 0);
+	bench_lookup("vmlinux", find_symbol("do_syscall_64", NULL) + 8);
+	bench_lookup("module", find_symbol("dummy_", "[dummy]") + 8);
+	bench_lookup("program", find_symbol("bpf_prog_", "[bpf]") + 8);
+	bench_lookup("trampoline", find_symbol("bpf_trampoline_", "[bpf]") + 8);
+	bench_lookup("nothing", 0xffffffffff000000);
+	unmake_module(&module);
+	unmake_fds(&tramp);
+}
+
+static __u64 own_time(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+/* Own: the system calls. All: what the kernel does later because of them, too. */
+static void bench_load(const char *who)
+{
+	const struct bpf_insn insns[] = {
+		BPF_RAW_MOV_IMM(BPF_REG_0, 0),
+		BPF_RAW_EXIT(),
+	};
+	__u64 all = __rdtsc(), own = own_time();
+	int i, fd;
+
+	for (i = 0; i < LOADS; i++) {
+		fd = bpf_raw_load_named(BPF_PROG_TYPE_SOCKET_FILTER, "bench",
+					insns, 2);
+		if (fd < 0)
+			die("loading a program", -fd);
+		close(fd);
+	}
+	printf("load_own_%s %llu\n", who, (own_time() - own) / LOADS);
+	printf("load_all_%s %llu\n", who, (__rdtsc() - all) / LOADS);
+}
+
+static int cmp_times(const void *a, const void *b)
+{
+	const __u64 *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* The median: what a module waits for makes some rounds longer than others. */
+static void bench_module(const char *who)
+{
+	__u64 times[MODULES], t0;
+	struct made module;
+	int i, err;
+
+	for (i = 0; i < MODULES; i++) {
+		made__init(&module);
+		t0 = own_time();
+		err = make_module(&module);
+		if (err)
+			die("loading a module", -err);
+		unmake_module(&module);
+		times[i] = own_time() - t0;
+	}
+	qsort(times, MODULES, sizeof(*times), cmp_times);
+	printf("module_%s %llu\n", who, times[MODULES / 2]);
+}
+
+static void bench_listened(void)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+	};
+	struct ksym_rings rings;
+	int err;
+
+	bench_load("no_event");
+	bench_module("no_event");
+	err = ksym_rings__open(&rings, &attr);
+	if (err)
+		die("opening the event", -err);
+	bench_load("event");
+	bench_module("event");
+	ksym_rings__close(&rings);
+}
+
+int main(void)
+{
+	struct rlimit files = { MAX_PROGS + 100, MAX_PROGS + 100 };
+
+	setlinebuf(stdout);
+	setrlimit(RLIMIT_NOFILE, &files);
+	bench_listened();
+	bench_read(0);
+	bench_lookups();
+	bench_read(1000);
+	bench_read(10000);
+	return 0;
+}

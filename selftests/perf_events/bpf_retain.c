@@ -1,0 +1,567 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What bpf_prog_info tells of a program, after the program's end: attr.bpf_retain
+ * and PERF_EVENT_IOC_BPF_PROG_FD.
+ *
+ * A program with everything there is to tell is read while it lives and after
+ * it has ended: the answers have to be equal. Then the limits: nothing without an
+ * event that asks for it, nothing beyond the budget, nothing for those who may
+ * not have it, and nothing is left when the last event is closed.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+
+#include "kselftest_harness.h"
+#include "bpf_info.h"
+#include "bpf_raw.h"
+#include "ksym_env.h"
+#include "ksym_ring.h"
+
+#define BUDGET		"/proc/sys/kernel/perf_bpf_retain_kb"
+#define NOBODY		1000
+
+static struct perf_event_attr dummy_attr(bool retain)
+{
+	return (struct perf_event_attr) {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.size = sizeof(struct perf_event_attr),
+		.bpf_event = 1,
+		.bpf_retain = retain,
+	};
+}
+
+/* Return: an event on CPU 0, or -errno. */
+static int open_event(bool retain)
+{
+	struct perf_event_attr attr = dummy_attr(retain);
+	int fd = syscall(__NR_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Return: a file of the program that had @id, or -errno. */
+static int ended_prog(int event, __u32 id)
+{
+	int fd = ioctl(event, PERF_EVENT_IOC_BPF_PROG_FD, id);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Load a program, read what is told of it, and let it end. Return: 0 or -errno. */
+static int tell_and_end(struct info_copy *c, bool *throws)
+{
+	int prog = info_prog__load(throws), err = prog;
+
+	if (prog >= 0)
+		err = info_copy__read(c, prog, *throws);
+	close_fd(&prog);
+	return err;
+}
+
+/* Return: the number after "@name:\t" in the fdinfo of @event, or -errno. */
+static long long count_of(int event, const char *name)
+{
+	char path[64], line[256];
+	long long val = -ENOENT;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", event);
+	f = fopen(path, "re");
+	if (!f)
+		return -errno;
+	while (fgets(line, sizeof(line), f))
+		if (!strncmp(line, name, strlen(name)) && line[strlen(name)] == ':')
+			val = atoll(line + strlen(name) + 1);
+	fclose(f);
+	return val;
+}
+
+static int set_budget(long kb)
+{
+	FILE *f = fopen(BUDGET, "we");
+	int err = 0;
+
+	if (!f)
+		return -errno;
+	fprintf(f, "%ld\n", kb);
+	if (fclose(f))
+		err = -errno;
+	return err;
+}
+
+FIXTURE(retain) {
+	int event;
+	long budget;
+};
+
+FIXTURE_SETUP(retain)
+{
+	const char *reason = cannot_run();
+
+	self->event = -1;
+	self->budget = -1;
+	if (reason)
+		SKIP(return, "%s", reason);
+	self->event = open_event(true);
+	ASSERT_LE(0, self->event)
+		TH_LOG("an event with attr.bpf_retain: %s", strerror(-self->event));
+	self->budget = read_number(BUDGET);
+	ASSERT_LE(0, self->budget);
+}
+
+FIXTURE_TEARDOWN(retain)
+{
+	if (self->budget >= 0)
+		set_budget(self->budget);
+	close_fd(&self->event);
+}
+
+/* Both are what was told of a program, but for what is not kept of it. */
+static void expect_same(struct __test_metadata *_metadata, const struct info_copy *lived,
+			const struct info_copy *ended)
+{
+	struct bpf_prog_info info = lived->info;
+
+	EXPECT_LT(0, info.xlated_prog_len);
+	EXPECT_EQ(0, ended->info.xlated_prog_len);
+	info.xlated_prog_len = 0;
+
+	/* Where each of them was read to */
+	info.jited_prog_insns = ended->info.jited_prog_insns;
+	info.jited_ksyms = ended->info.jited_ksyms;
+	info.jited_func_lens = ended->info.jited_func_lens;
+	info.prog_tags = ended->info.prog_tags;
+	info.func_info = ended->info.func_info;
+	info.line_info = ended->info.line_info;
+	info.jited_line_info = ended->info.jited_line_info;
+	info.map_ids = ended->info.map_ids;
+
+	EXPECT_EQ(0, memcmp(&info, &ended->info, sizeof(info)));
+	EXPECT_EQ(0, memcmp(lived->code, ended->code, sizeof(ended->code)));
+	EXPECT_EQ(0, memcmp(lived->ksyms, ended->ksyms, sizeof(ended->ksyms)));
+	EXPECT_EQ(0, memcmp(lived->lens, ended->lens, sizeof(ended->lens)));
+	EXPECT_EQ(0, memcmp(lived->tags, ended->tags, sizeof(ended->tags)));
+	EXPECT_EQ(0, memcmp(lived->funcs, ended->funcs, sizeof(ended->funcs)));
+	EXPECT_EQ(0, memcmp(lived->lines, ended->lines, sizeof(ended->lines)));
+	EXPECT_EQ(0, memcmp(lived->jited_lines, ended->jited_lines,
+			    sizeof(ended->jited_lines)));
+	EXPECT_EQ(0, memcmp(lived->maps, ended->maps, sizeof(ended->maps)));
+}
+
+TEST_F_TIMEOUT(retain, told_as_before, TEST_S)
+{
+	union bpf_attr btf = {};
+	struct info_copy lived, ended;
+	bool throws;
+	int fd, btf_fd;
+
+	ASSERT_EQ(0, tell_and_end(&lived, &throws));
+	ASSERT_EQ(2 + throws, lived.info.nr_jited_ksyms);
+	ASSERT_EQ(2, lived.info.nr_func_info);
+	ASSERT_EQ(4, lived.info.nr_jited_line_info);
+	ASSERT_EQ(1, lived.info.nr_map_ids);
+	ASSERT_NE(0, lived.info.btf_id);
+
+	fd = ended_prog(self->event, lived.info.id);
+	ASSERT_LE(0, fd) TH_LOG("%s", strerror(-fd));
+	ASSERT_EQ(0, info_copy__read(&ended, fd, throws));
+	expect_same(_metadata, &lived, &ended);
+
+	btf.btf_id = ended.info.btf_id;
+	btf_fd = bpf_raw(BPF_BTF_GET_FD_BY_ID, &btf);
+	EXPECT_LE(0, btf_fd) TH_LOG("BTF: %s", strerror(-btf_fd));
+	close_fd(&btf_fd);
+
+	/* What it tells outlives the event */
+	close_fd(&self->event);
+	memset(&ended, 0, sizeof(ended));
+	EXPECT_EQ(0, info_copy__read(&ended, fd, throws));
+	expect_same(_metadata, &lived, &ended);
+
+	/* It is no program */
+	EXPECT_EQ(-EINVAL, bpf_raw_test_run(fd));
+	close_fd(&fd);
+}
+
+/* Older tools take each function in jited_ksyms to have a func_info. */
+TEST_F_TIMEOUT(retain, hidden_functions_when_asked, TEST_S)
+{
+	struct info_copy with, without;
+	bool throws;
+	int prog = info_prog__load(&throws);
+
+	ASSERT_LE(0, prog);
+	ASSERT_EQ(0, info_copy__read(&without, prog, false));
+	EXPECT_EQ(2, without.info.nr_jited_ksyms);
+	EXPECT_EQ(0, without.info.nr_hidden_funcs);
+	/* Their lines are not those of others */
+	EXPECT_EQ(without.ksyms[0], without.jited_lines[0]);
+	EXPECT_EQ(without.ksyms[1], without.jited_lines[3]);
+	if (!throws) {
+		close_fd(&prog);
+		SKIP(return, "the kernel has no BPF exceptions: no hidden function");
+	}
+
+	ASSERT_EQ(0, info_copy__read(&with, prog, true));
+	EXPECT_EQ(3, with.info.nr_jited_ksyms);
+	EXPECT_EQ(3, with.info.nr_jited_func_lens);
+	EXPECT_EQ(3, with.info.nr_prog_tags);
+	EXPECT_EQ(2, with.info.nr_func_info);
+	EXPECT_EQ(1, with.info.nr_hidden_funcs);
+	EXPECT_EQ(without.info.jited_prog_len + with.lens[2], with.info.jited_prog_len);
+	EXPECT_NE(0, with.ksyms[2]);
+	close_fd(&prog);
+}
+
+/* The UNLOAD record says that there is something to ask for. */
+TEST_F_TIMEOUT(retain, record_says_so, TEST_S)
+{
+	struct perf_event_attr attr = dummy_attr(false);
+	__u64 end = ksym_now_ms() + WAIT_MS, now = 0;
+	struct info_copy c;
+	struct ksym_rings rings;
+	const struct ksym_rec *unload = NULL;
+	bool throws;
+	size_t i;
+
+	ASSERT_EQ(0, ksym_rings__open(&rings, &attr));
+	ASSERT_EQ(0, tell_and_end(&c, &throws));
+	while (!unload && now < end && !ksym_rings__drain(&rings)) {
+		for (i = 0; i < rings.nr_recs; i++)
+			if (rings.recs[i].type == PERF_RECORD_BPF_EVENT &&
+			    rings.recs[i].k.ksym_type == PERF_BPF_EVENT_PROG_UNLOAD &&
+			    rings.recs[i].k.addr == c.info.id)
+				unload = &rings.recs[i];
+		now = ksym_now_ms();
+		if (!unload && now < end)
+			poll(rings.fds, rings.nr, end - now);
+	}
+	ASSERT_NE(NULL, unload);
+	EXPECT_EQ(PERF_BPF_EVENT_F_RETAINED, unload->k.flags);
+	ksym_rings__close(&rings);
+}
+
+TEST_F_TIMEOUT(retain, nothing_that_lives, TEST_S)
+{
+	struct info_copy c;
+	bool throws;
+	int prog = info_prog__load(&throws);
+
+	ASSERT_LE(0, prog);
+	ASSERT_EQ(0, info_copy__read(&c, prog, false));
+	EXPECT_EQ(-ENOENT, ended_prog(self->event, c.info.id));
+	EXPECT_EQ(-ENOENT, ended_prog(self->event, 0));
+	EXPECT_EQ(-ENOENT, ended_prog(self->event, -1));
+	close_fd(&prog);
+}
+
+/* An event that did not ask for it, and one that came too late. */
+TEST_F_TIMEOUT(retain, nothing_unasked, TEST_S)
+{
+	int plain = open_event(false), late;
+	struct info_copy c;
+	bool throws;
+
+	ASSERT_LE(0, plain);
+	EXPECT_EQ(-EINVAL, ended_prog(plain, 1));
+	EXPECT_EQ(-ENOENT, count_of(plain, "bpf_retained"));
+	close_fd(&plain);
+
+	close_fd(&self->event);
+	ASSERT_EQ(0, tell_and_end(&c, &throws));
+	late = open_event(true);
+	ASSERT_LE(0, late);
+	EXPECT_EQ(-ENOENT, ended_prog(late, c.info.id));
+	close_fd(&late);
+}
+
+/* O_NONBLOCK: not yet, until it is there; the wait of others has an end. */
+TEST_F_TIMEOUT(retain, without_waiting, TEST_S)
+{
+	__u64 end = ksym_now_ms() + WAIT_MS;
+	struct info_copy c;
+	int fd = -EAGAIN;
+	bool throws;
+
+	ASSERT_EQ(0, fcntl(self->event, F_SETFL, O_NONBLOCK));
+	ASSERT_EQ(0, tell_and_end(&c, &throws));
+	while (fd == -EAGAIN && ksym_now_ms() < end) {
+		fd = ended_prog(self->event, c.info.id);
+		sched_yield();
+	}
+	EXPECT_LE(0, fd) TH_LOG("%s", strerror(-fd));
+	close_fd(&fd);
+}
+
+/* End @nr programs, and wait for the last. Return: 0 or -errno. */
+static int end_programs(int event, int nr)
+{
+	struct info_copy c;
+	bool throws;
+	int fd, err;
+
+	while (nr--) {
+		err = tell_and_end(&c, &throws);
+		if (err)
+			return err;
+	}
+	fd = ended_prog(event, c.info.id);
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 && fd != -ENOENT ? fd : 0;
+}
+
+TEST_F_TIMEOUT(retain, budget, TEST_S)
+{
+	long long evicted = count_of(self->event, "bpf_retain_evicted");
+	long long lost = count_of(self->event, "bpf_retain_lost");
+
+	ASSERT_LE(0, evicted);
+	ASSERT_EQ(0, set_budget(64));
+	ASSERT_EQ(0, end_programs(self->event, 100));
+	EXPECT_GE(64 << 10, count_of(self->event, "bpf_retained_bytes"));
+	EXPECT_LT(0, count_of(self->event, "bpf_retained"));
+	EXPECT_LT(evicted, count_of(self->event, "bpf_retain_evicted"));
+	EXPECT_EQ(lost, count_of(self->event, "bpf_retain_lost"));
+
+	/* A smaller one holds at once */
+	ASSERT_EQ(0, set_budget(0));
+	EXPECT_EQ(0, count_of(self->event, "bpf_retained"));
+	EXPECT_EQ(0, count_of(self->event, "bpf_retained_bytes"));
+	ASSERT_EQ(0, end_programs(self->event, 1));
+	EXPECT_EQ(0, count_of(self->event, "bpf_retained"));
+}
+
+/* What does not fit alone does not drive out others. */
+TEST_F_TIMEOUT(retain, too_large, TEST_S)
+{
+	static struct bpf_insn insns[4000];
+	const int nr = sizeof(insns) / sizeof(*insns);
+	long long kept;
+	int i, prog;
+
+	for (i = 0; i < nr - 1; i++)
+		insns[i] = BPF_RAW_INSN(BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_0, 0, 0, i);
+	insns[0] = BPF_RAW_MOV_IMM(BPF_REG_0, 0);
+	insns[nr - 1] = BPF_RAW_EXIT();
+
+	ASSERT_EQ(0, set_budget(8));
+	ASSERT_EQ(0, end_programs(self->event, 2));
+	kept = count_of(self->event, "bpf_retained");
+	EXPECT_LT(0, kept);
+	prog = bpf_raw_load_named(BPF_PROG_TYPE_SOCKET_FILTER, "too_large", insns, nr);
+	ASSERT_LE(0, prog);
+	close_fd(&prog);
+	ASSERT_EQ(0, end_programs(self->event, 1));
+	EXPECT_LE(kept, count_of(self->event, "bpf_retained"));
+}
+
+/* Who has a file of it, has it; what was asked for is no loss. */
+TEST_F_TIMEOUT(retain, asked_is_not_lost, TEST_S)
+{
+	long long evicted = count_of(self->event, "bpf_retain_evicted");
+	struct info_copy lived, ended;
+	bool throws;
+	int fd;
+
+	ASSERT_EQ(0, tell_and_end(&lived, &throws));
+	fd = ended_prog(self->event, lived.info.id);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, set_budget(0));
+	EXPECT_EQ(evicted, count_of(self->event, "bpf_retain_evicted"));
+	EXPECT_EQ(-ENOENT, ended_prog(self->event, lived.info.id));
+	EXPECT_EQ(0, info_copy__read(&ended, fd, throws));
+	expect_same(_metadata, &lived, &ended);
+	close_fd(&fd);
+}
+
+/* The last event takes all along, whatever the state. */
+TEST_F_TIMEOUT(retain, gone_with_the_event, TEST_S)
+{
+	__u64 end = ksym_now_ms() + WAIT_MS;
+	long long kept = -1;
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		struct info_copy c;
+		bool throws;
+
+		ASSERT_EQ(0, tell_and_end(&c, &throws));
+		if (i & 1)
+			ASSERT_LE(0, end_programs(self->event, 1));
+		close_fd(&self->event);
+		self->event = open_event(true);
+		ASSERT_LE(0, self->event);
+	}
+	/* What had not quite ended, did so for an event that is there again */
+	close_fd(&self->event);
+	while (kept && ksym_now_ms() < end) {
+		self->event = open_event(true);
+		ASSERT_LE(0, self->event);
+		kept = count_of(self->event, "bpf_retained");
+		close_fd(&self->event);
+		sched_yield();
+	}
+	EXPECT_EQ(0, kept);
+}
+
+/* Who one may be, beside root */
+
+static int set_caps(__u64 caps)
+{
+	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = {
+		{ .effective = caps, .permitted = caps },
+		{ .effective = caps >> 32, .permitted = caps >> 32 },
+	};
+
+	return syscall(__NR_capset, &hdr, data) ? -errno : 0;
+}
+
+/* Without address, code and lines: as bpf_prog_info without CAP_BPF, which says nothing. */
+static int sees_nothing(int file)
+{
+	struct info_copy c;
+
+	if (info_copy__read(&c, file, true))
+		return 10;
+	if (info_copy__has_address(&c) || c.info.jited_prog_len || c.info.nr_line_info)
+		return 11;
+	return strcmp(c.info.name, INFO_PROG_NAME) ? 12 : 0;
+}
+
+/* Exit status of a child that becomes @uid with @caps: 0, or which step failed. */
+static int try_as(int uid, __u64 caps, int event, int file, __u32 id)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid)
+		return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ?
+		       WEXITSTATUS(status) : 99;
+	if (setgroups(0, NULL) || prctl(PR_SET_KEEPCAPS, 1) ||
+	    setresgid(uid, uid, uid) || setresuid(uid, uid, uid) || set_caps(caps))
+		_exit(1);
+	if (open_event(true) != -EACCES)
+		_exit(2);
+	if (ended_prog(event, id) != -EPERM)
+		_exit(3);
+	if (file >= 0)
+		_exit(sees_nothing(file));
+	_exit(0);
+}
+
+TEST_F_TIMEOUT(retain, for_who_may, TEST_S)
+{
+	struct info_copy c;
+	bool throws;
+	int fd;
+
+	ASSERT_EQ(0, tell_and_end(&c, &throws));
+	fd = ended_prog(self->event, c.info.id);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(0, try_as(NOBODY, 0, self->event, fd, c.info.id));
+	EXPECT_EQ(0, try_as(NOBODY, 1ULL << CAP_PERFMON, self->event, fd, c.info.id));
+	EXPECT_EQ(0, try_as(NOBODY, 1ULL << CAP_PERFMON | 1ULL << CAP_BPF, self->event,
+			    -1, c.info.id));
+	close_fd(&fd);
+}
+
+/* Root in a user namespace is nobody here. */
+TEST_F_TIMEOUT(retain, not_in_a_user_namespace, TEST_S)
+{
+	struct info_copy c;
+	bool throws;
+	pid_t pid;
+	int status;
+
+	ASSERT_EQ(0, tell_and_end(&c, &throws));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		if (unshare(CLONE_NEWUSER))
+			_exit(errno == EINVAL ? 77 : 1);
+		if (open_event(true) != -EACCES)
+			_exit(2);
+		_exit(ended_prog(self->event, c.info.id) == -EPERM ? 0 : 3);
+	}
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	ASSERT_TRUE(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		SKIP(return, "no user namespaces: needs CONFIG_USER_NS");
+	EXPECT_EQ(0, WEXITSTATUS(status));
+}
+
+/* What no other check gives for an answer */
+#define REFUSED		EKEYREJECTED
+
+/* Return: a program that answers -REFUSED for the LSM hook @hook, or -errno. */
+static int load_refusal(const char *hook)
+{
+	struct btf_lookup btf;
+	int id = btf_lookup__open(&btf, BTF_VMLINUX);
+
+	if (!id)
+		id = btf_lookup__find(&btf, hook, BTF_KIND_FUNC, NULL);
+	btf_lookup__close(&btf);
+	return id < 0 ? id : bpf_raw_load_return(BPF_PROG_TYPE_LSM, BPF_LSM_MAC, id, -REFUSED);
+}
+
+/* Return: why it cannot refuse here, or NULL when it did and no longer does. */
+static const char *expect_refused(struct __test_metadata *_metadata, const char *hook,
+				  int event, __u32 id)
+{
+	int prog = load_refusal(hook), link, asked, fd;
+	union bpf_attr by_id = {};
+	struct info_copy c;
+
+	if (prog == -ENOENT || prog == -EINVAL)
+		return "needs CONFIG_BPF_LSM";
+	EXPECT_LE(0, prog) TH_LOG("%s: %s", hook, strerror(-prog));
+	EXPECT_EQ(0, info_copy__read(&c, prog, false));
+	link = bpf_raw_link(prog, BPF_LSM_MAC);
+	EXPECT_LE(0, link) TH_LOG("%s: %s", hook, strerror(-link));
+	/* Both hooks are asked here, so that is what tells whether they are at all */
+	by_id.prog_id = c.info.id;
+	asked = bpf_raw(BPF_PROG_GET_FD_BY_ID, &by_id);
+	fd = ended_prog(event, id);
+	close_fd(&link);
+	close_fd(&prog);
+	if (asked != -REFUSED) {
+		close_fd(&asked);
+		close_fd(&fd);
+		return "needs bpf in the boot parameter lsm=, or in CONFIG_LSM";
+	}
+	EXPECT_EQ(-REFUSED, fd) TH_LOG("%s refuses", hook);
+	close_fd(&fd);
+	return NULL;
+}
+
+/* As BPF_PROG_GET_FD_BY_ID, for which an LSM has two hooks. */
+TEST_F_TIMEOUT(retain, unless_an_lsm_refuses, TEST_S)
+{
+	struct info_copy lived, ended;
+	const char *reason;
+	bool throws;
+	int fd;
+
+	ASSERT_EQ(0, tell_and_end(&lived, &throws));
+	reason = expect_refused(_metadata, "bpf_lsm_bpf", self->event, lived.info.id) ?:
+		 expect_refused(_metadata, "bpf_lsm_bpf_prog", self->event, lived.info.id);
+	if (reason)
+		SKIP(return, "%s", reason);
+
+	fd = ended_prog(self->event, lived.info.id);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, info_copy__read(&ended, fd, true));
+	expect_same(_metadata, &lived, &ended);
+	close_fd(&fd);
+}
+
+TEST_HARNESS_MAIN

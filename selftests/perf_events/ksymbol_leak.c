@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Does any record give a kernel address to a user who may not have it?
+ *
+ * For all values of kernel.kptr_restrict and kernel.perf_event_paranoid, with
+ * kernel.unprivileged_bpf_disabled at 0 where it can be set: a child becomes uid
+ * 1000 and opens events on itself, and on all CPUs if it is let, while text is
+ * made by it (BPF programs, classic BPF filters) and for it by root (trampolines).
+ * No word of any record may look like a kernel address. The event on itself has
+ * to open all the same: `perf record` without privilege asks for these records.
+ *
+ * Root gets the records whatever kptr_restrict says, as it gets the kernel's
+ * addresses in samples.
+ */
+#define _GNU_SOURCE
+#include <grp.h>
+#include <sched.h>
+#include <stdbool.h>
+
+#include "kselftest_harness.h"
+#include "bpf_raw.h"
+#include "ksym_env.h"
+#include "ksym_ring.h"
+#include "ksym_sets.h"
+#include "ksym_sources.h"
+
+#define NOBODY		1000
+#define KERNEL_TEXT_MIN	0xffff800000000000ULL
+#define KERNEL_TEXT_MAX	0xfffffffffffff000ULL
+
+static const char *const sysctls[] = {
+	"/proc/sys/kernel/kptr_restrict",
+	"/proc/sys/kernel/perf_event_paranoid",
+	"/proc/sys/kernel/unprivileged_bpf_disabled",
+};
+
+enum { KPTR, PARANOID, NO_UNPRIV_BPF, NR_SYSCTLS };
+
+static int sysctl_set(int which, long val)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%ld\n", val);
+	return write_file("/", sysctls[which] + 1, text);
+}
+
+FIXTURE(leak) {
+	long saved[NR_SYSCTLS];
+	bool ready;
+};
+
+FIXTURE_VARIANT(leak) {
+	int kptr, paranoid;
+};
+
+FIXTURE_VARIANT_ADD(leak, kptr0_paranoid_minus1) { .kptr = 0, .paranoid = -1 };
+FIXTURE_VARIANT_ADD(leak, kptr0_paranoid0) { .kptr = 0, .paranoid = 0 };
+FIXTURE_VARIANT_ADD(leak, kptr0_paranoid1) { .kptr = 0, .paranoid = 1 };
+FIXTURE_VARIANT_ADD(leak, kptr0_paranoid2) { .kptr = 0, .paranoid = 2 };
+FIXTURE_VARIANT_ADD(leak, kptr1_paranoid_minus1) { .kptr = 1, .paranoid = -1 };
+FIXTURE_VARIANT_ADD(leak, kptr1_paranoid0) { .kptr = 1, .paranoid = 0 };
+FIXTURE_VARIANT_ADD(leak, kptr1_paranoid1) { .kptr = 1, .paranoid = 1 };
+FIXTURE_VARIANT_ADD(leak, kptr1_paranoid2) { .kptr = 1, .paranoid = 2 };
+FIXTURE_VARIANT_ADD(leak, kptr2_paranoid_minus1) { .kptr = 2, .paranoid = -1 };
+FIXTURE_VARIANT_ADD(leak, kptr2_paranoid0) { .kptr = 2, .paranoid = 0 };
+FIXTURE_VARIANT_ADD(leak, kptr2_paranoid1) { .kptr = 2, .paranoid = 1 };
+FIXTURE_VARIANT_ADD(leak, kptr2_paranoid2) { .kptr = 2, .paranoid = 2 };
+
+FIXTURE_SETUP(leak)
+{
+	const char *reason;
+	int i;
+
+	memset(self, 0, sizeof(*self));
+	if (geteuid())
+		SKIP(return, "needs root");
+	for (i = 0; i < NR_SYSCTLS; i++)
+		self->saved[i] = read_number(sysctls[i]);
+	sysctl_set(KPTR, 0);
+	reason = cannot_run();
+	if (reason)
+		SKIP(return, "%s", reason);
+	self->ready = true;
+	ASSERT_EQ(0, sysctl_set(KPTR, variant->kptr));
+	ASSERT_EQ(0, sysctl_set(PARANOID, variant->paranoid));
+	/* 1 cannot be changed until the next boot. */
+	if (sysctl_set(NO_UNPRIV_BPF, 0))
+		TH_LOG("unprivileged_bpf_disabled stays %ld",
+		       self->saved[NO_UNPRIV_BPF]);
+}
+
+FIXTURE_TEARDOWN(leak)
+{
+	int i;
+
+	for (i = 0; i < NR_SYSCTLS; i++)
+		if (self->saved[i] != -ENOENT)
+			sysctl_set(i, self->saved[i]);
+}
+
+/* The events of one user: the records are looked at word by word. */
+struct spy {
+	int nr, fds[16];
+	struct perf_event_mmap_page *maps[16];
+	long words;
+	__u64 seen;		/* the first kernel address, 0 if none */
+	__u32 seen_type;
+};
+
+#define SPY_PAGES 8	/* what a user may lock has to do for all of them */
+
+static int spy__open(struct spy *spy, struct perf_event_attr *attr, pid_t pid,
+		     int cpu)
+{
+	int fd = syscall(__NR_perf_event_open, attr, pid, cpu, -1,
+			 PERF_FLAG_FD_CLOEXEC);
+	void *map;
+
+	if (fd < 0)
+		return -errno;
+	map = mmap(NULL, (1 + SPY_PAGES) * sysconf(_SC_PAGESIZE),
+		   PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED) {
+		int err = -errno;
+
+		close(fd);
+		return err;
+	}
+	spy->fds[spy->nr] = fd;
+	spy->maps[spy->nr++] = map;
+	return 0;
+}
+
+static void spy__look_at(struct spy *spy, __u32 type, __u64 word)
+{
+	spy->words++;
+	if (word < KERNEL_TEXT_MIN || word >= KERNEL_TEXT_MAX || spy->seen)
+		return;
+	spy->seen = word;
+	spy->seen_type = type;
+}
+
+/* Nothing is read back to the kernel: the rings have room for all of it. */
+static void spy__read(struct spy *spy)
+{
+	const size_t page = sysconf(_SC_PAGESIZE);
+	struct perf_event_header *hdr;
+	__u64 pos, head, off;
+	char *data;
+	int i;
+
+	for (i = 0; i < spy->nr; i++) {
+		data = (char *)spy->maps[i] + page;
+		head = __atomic_load_n(&spy->maps[i]->data_head, __ATOMIC_ACQUIRE);
+		for (pos = 0; pos < head; pos += hdr->size) {
+			hdr = (void *)(data + pos);
+			for (off = sizeof(*hdr); off < hdr->size; off += 8)
+				spy__look_at(spy, hdr->type,
+					     *(__u64 *)(data + pos + off));
+		}
+	}
+}
+
+/* What the child tells the test. */
+struct verdict {
+	int self_err;		/* of the event that perf record would open */
+	int prog_err;
+	int opened;
+	long words;
+	__u64 seen;
+	__u32 seen_type;
+};
+
+/* On itself as `perf record` would, then all that the kernel lets it open. */
+static void child_open(struct spy *spy, struct verdict *v)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_DUMMY,
+		.exclude_kernel = 1,
+		.ksymbol = 1,
+		.bpf_event = 1,
+		.sample_id_all = 1,
+	};
+	int bits;
+
+	v->self_err = spy__open(spy, &attr, 0, -1);
+	for (bits = 0; bits < 8; bits++) {
+		attr.exclude_kernel = bits & 1;
+		attr.ksymbol_all = !!(bits & 2);
+		attr.mmap = attr.ksymbol_all;
+		attr.mmap2 = attr.ksymbol_all;
+		attr.text_poke = !(bits & 1);
+		spy__open(spy, &attr, bits & 4 ? -1 : 0, bits & 4 ? 0 : -1);
+	}
+	v->opened = spy->nr;
+}
+
+/* A snapshot is refused, or it gives no address either. */
+static void child_snapshot(struct spy *spy)
+{
+	struct perf_event_ksym_snapshot snap;
+	int i;
+
+	for (i = 0; i < spy->nr; i++) {
+		memset(&snap, 0, sizeof(snap));
+		ioctl(spy->fds[i], PERF_EVENT_IOC_KSYM_SNAPSHOT, &snap);
+	}
+}
+
+static int child_load(void)
+{
+	int i, err = 0, fd;
+
+	for (i = 0; i < 3 && err >= 0; i++) {
+		fd = bpf_raw_load_filter("");
+		err = fd;
+		if (fd >= 0)
+			close(fd);
+	}
+	return err < 0 ? err : 0;
+}
+
+/* go: root's text is made between its first and its second byte. */
+static void child_run(struct verdict *v, int said, int go)
+{
+	struct spy spy = { .nr = 0 };
+	struct made filters;
+	char c = 0;
+
+	made__init(&filters);
+	if (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) ||
+	    setresuid(NOBODY, NOBODY, NOBODY))
+		_exit(1);
+	/* Set-id programs cannot be looked at, and so would not be opened. */
+	prctl(PR_SET_DUMPABLE, 1);
+	child_open(&spy, v);
+	v->prog_err = child_load();
+	make_socket_filters(&filters);
+	unmake_fds(&filters);
+	child_snapshot(&spy);
+	if (write(said, &c, 1) != 1 || read(go, &c, 1) != 1)
+		_exit(1);
+	spy__read(&spy);
+	v->words = spy.words;
+	v->seen = spy.seen;
+	v->seen_type = spy.seen_type;
+	_exit(0);
+}
+
+TEST_F_TIMEOUT(leak, uid_1000, TEST_S)
+{
+	int said[2], go[2], status;
+	struct verdict *v;
+	cpu_set_t cpu0;
+	struct made made;
+	char c = 0;
+	pid_t pid;
+
+	v = mmap(NULL, sizeof(*v), PROT_READ | PROT_WRITE,
+		 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, v);
+	ASSERT_EQ(0, pipe(said));
+	ASSERT_EQ(0, pipe(go));
+	/* Where the child's events of a CPU are. */
+	CPU_ZERO(&cpu0);
+	CPU_SET(0, &cpu0);
+	ASSERT_EQ(0, sched_setaffinity(0, sizeof(cpu0), &cpu0));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid)
+		child_run(v, said[1], go[0]);
+	close(said[1]);
+	ASSERT_EQ(1, read(said[0], &c, 1));
+
+	made__init(&made);
+	EXPECT_EQ(0, make_progs(&made));
+	EXPECT_EQ(0, make_trampolines(&made));
+	unmake_fds(&made);
+	ASSERT_EQ(1, write(go[1], &c, 1));
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	ASSERT_EQ(0, status);
+
+	EXPECT_EQ(0, v->self_err)
+		TH_LOG("an event on itself: %s", strerror(-v->self_err));
+	EXPECT_EQ(0, v->seen)
+		TH_LOG("a record of type %u has 0x%llx", v->seen_type, v->seen);
+	TH_LOG("%d events, %ld words of records%s%s", v->opened, v->words,
+	       v->prog_err ? ", no program of its own: " : "",
+	       v->prog_err ? strerror(-v->prog_err) : "");
+}
+
+/* The other half: who may sample the kernel may know its symbols. */
+TEST_F_TIMEOUT(leak, root, TEST_S)
+{
+	struct ksym_rings rings;
+	struct made made;
+
+	ASSERT_LE(0, ksym_rings__open_all(&rings));
+	made__init(&made);
+	EXPECT_EQ(0, make_progs(&made));
+	unmake_fds(&made);
+	ASSERT_EQ(0, ksym_rings__drain(&rings));
+	EXPECT_NE(NULL, ksym_rings__find(&rings, "bpf_prog_", 0, false));
+	ksym_rings__close(&rings);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Does the kernel tell of every kind of text it makes, and the same everywhere?
+ *
+ * One test for each source in ksym_sources.h. With an event on each CPU that
+ * reports all text, some text is made and let go again, and each time three
+ * sets have to be equal (see ksym_sets.h): the one from the records, that of
+ * /proc/kallsyms, and the one from a snapshot. Beside that:
+ *
+ *   - %pS finds each text from its first to its last byte, with the length of
+ *     the record, and bpf_prog_info tells the same lengths of programs
+ *   - no two texts that live at the same time overlap, each REGISTER is followed
+ *     by its UNREGISTER, and no record is lost
+ *
+ * The last tests are of the snapshot itself.
+ */
+#define _GNU_SOURCE
+#include <fnmatch.h>
+#include <stdbool.h>
+
+#include "kselftest_harness.h"
+#include "bpf_raw.h"
+#include "ksym_env.h"
+#include "ksym_ring.h"
+#include "ksym_sets.h"
+#include "ksym_sources.h"
+#include "ksym_verdict.h"
+
+FIXTURE(source) {
+	struct ksym_rings rings;
+	struct ksym_play play;
+	struct made made;
+	bool all;
+};
+
+FIXTURE_VARIANT(source) {
+	int index;
+};
+
+/* Indices of ksym_sources[]. */
+FIXTURE_VARIANT_ADD(source, prog) { .index = 0 };
+FIXTURE_VARIANT_ADD(source, subprog) { .index = 1 };
+FIXTURE_VARIANT_ADD(source, exception_callback) { .index = 2 };
+FIXTURE_VARIANT_ADD(source, trampoline) { .index = 3 };
+FIXTURE_VARIANT_ADD(source, dispatcher) { .index = 4 };
+FIXTURE_VARIANT_ADD(source, struct_ops) { .index = 5 };
+FIXTURE_VARIANT_ADD(source, dummy_struct_ops) { .index = 6 };
+FIXTURE_VARIANT_ADD(source, socket_filter) { .index = 7 };
+FIXTURE_VARIANT_ADD(source, seccomp) { .index = 8 };
+FIXTURE_VARIANT_ADD(source, ftrace) { .index = 9 };
+FIXTURE_VARIANT_ADD(source, kprobe) { .index = 10 };
+FIXTURE_VARIANT_ADD(source, optprobe) { .index = 11 };
+FIXTURE_VARIANT_ADD(source, module) { .index = 12 };
+FIXTURE_VARIANT_ADD(source, its) { .index = 13 };
+
+FIXTURE_SETUP(source)
+{
+	const char *reason = cannot_run();
+
+	memset(self, 0, sizeof(*self));
+	made__init(&self->made);
+	if (reason)
+		SKIP(return, "%s", reason);
+	self->all = begin_sets(_metadata, &self->play, &self->rings);
+}
+
+FIXTURE_TEARDOWN(source)
+{
+	ksym_sources[variant->index].unmake(&self->made);
+	ksym_set__clear(&self->play.live);
+	ksym_rings__close(&self->rings);
+}
+
+static void check_symbol(struct __test_metadata *_metadata,
+			 const struct ksym_text *t, __u32 off)
+{
+	char want[KSYM_NAME_LEN + 64], got[KSYM_NAME_LEN + 64] = "";
+
+	snprintf(want, sizeof(want), "%s+0x%x/0x%x", t->name, off, t->len);
+	ASSERT_EQ(0, bpf_raw_symbolize(t->addr + off, got, sizeof(got)));
+	got[strcspn(got, " ")] = '\0';		/* " [bpf]" */
+	EXPECT_STREQ(want, got)
+		TH_LOG("%%pS of 0x%llx is %s", t->addr + off, got);
+}
+
+/* The first NR_SAME of the source's texts are enough to look at. */
+static void check_symbols(struct __test_metadata *_metadata,
+			  const struct ksym_set *live,
+			  const struct ksym_source *src)
+{
+	struct ksym_set texts = {};
+	int nr = 0;
+	size_t i;
+
+	ASSERT_EQ(0, ksym_set__copy(&texts, live,
+				    PERF_RECORD_KSYMBOL_TYPE_MODULE));
+	for (i = 0; i < texts.nr && nr < NR_SAME; i++) {
+		if (!texts.texts[i].len ||
+		    fnmatch(src->pattern, texts.texts[i].name, 0))
+			continue;
+		nr++;
+		check_symbol(_metadata, &texts.texts[i], 0);
+		check_symbol(_metadata, &texts.texts[i], texts.texts[i].len - 1);
+	}
+	ksym_set__clear(&texts);
+}
+
+#define MAX_FUNCS 8
+
+/* Each function that bpf_prog_info tells of lives, and has the same length. */
+static void check_prog_info(struct __test_metadata *_metadata, int fd,
+			    const struct ksym_set *live)
+{
+	__u64 addrs[MAX_FUNCS] = {};
+	__u32 lens[MAX_FUNCS] = {}, i, len;
+	struct bpf_prog_info info = {
+		.nr_jited_ksyms = MAX_FUNCS,
+		.jited_ksyms = (unsigned long)addrs,
+		.nr_jited_func_lens = MAX_FUNCS,
+		.jited_func_lens = (unsigned long)lens,
+	};
+	union bpf_attr attr = {
+		.info = {
+			.bpf_fd = fd,
+			.info_len = sizeof(info),
+			.info = (unsigned long)&info,
+		},
+	};
+	size_t j;
+
+	ASSERT_EQ(0, bpf_raw(BPF_OBJ_GET_INFO_BY_FD, &attr));
+	for (i = 0; i < info.nr_jited_ksyms && i < MAX_FUNCS; i++) {
+		len = 0;
+		for (j = 0; j < live->nr; j++)
+			if (live->texts[j].addr == addrs[i])
+				len = live->texts[j].len;
+		EXPECT_EQ(lens[i], len)
+			TH_LOG("function %u at 0x%llx", i, addrs[i]);
+	}
+}
+
+TEST_F_TIMEOUT(source, sets, TEST_S)
+{
+	const struct ksym_source *src = &ksym_sources[variant->index];
+	struct ksym_rings *rings = &self->rings;
+	struct ksym_play *play = &self->play;
+	struct made *m = &self->made;
+	int before, made, err, i;
+	size_t from;
+
+	if (src->all && !self->all)
+		SKIP(return, "this kernel has no perf_event_attr.ksymbol_all, which %s need",
+		     src->name);
+	before = live_of(play, src);
+	from = rings->nr_recs;
+	err = src->make(m);
+	if (err == -ENOTSUP && m->why[0])
+		SKIP(return, "%s", m->why);
+	ASSERT_EQ(0, err) TH_LOG("making %s: %s", src->name, strerror(-err));
+
+	check_sets(_metadata, play, rings, "While they live");
+	made = src->ends == AT_ONCE ? records_of(rings, from, src, false) :
+	       live_of(play, src) - (src->ends == GOES ? before : 0);
+	EXPECT_LE(m->want, made)
+		TH_LOG("of %d %s %d are known", m->want, src->name, made);
+	check_symbols(_metadata, &play->live, src);
+	if (!strncmp(src->pattern, "bpf_prog_", 9))
+		for (i = 0; i < m->nr_fds; i++)
+			check_prog_info(_metadata, m->fds[i], &play->live);
+
+	src->unmake(m);
+	if (src->ends != STAYS) {
+		wait_for_end(play, rings, src, before);
+		EXPECT_GE(before, live_of(play, src))
+			TH_LOG("%s without UNREGISTER", src->name);
+	}
+	check_sets(_metadata, play, rings, "After their end");
+	TH_LOG("%s: %d made, %d %s, %d UNREGISTER, %d live", src->name, made,
+	       records_of(rings, from, src, false),
+	       src->make == make_module ? "MMAP2, with replays" : "REGISTER",
+	       records_of(rings, from, src, true), live_of(play, src));
+}
+
+/* The snapshot itself */
+
+FIXTURE(snapshot) {
+	struct ksym_rings rings;
+	int *progs, nr_progs;
+};
+
+#define NR_PROGS 200
+
+FIXTURE_SETUP(snapshot)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.bpf_event = 1,
+	};
+	const char *reason = cannot_run();
+	int err;
+
+	memset(self, 0, sizeof(*self));
+	if (reason)
+		SKIP(return, "%s", reason);
+	self->progs = calloc(NR_PROGS, sizeof(int));
+	ASSERT_NE(NULL, self->progs);
+	for (; self->nr_progs < NR_PROGS; self->nr_progs++) {
+		err = bpf_raw_load_filter("ksym_snap");
+		ASSERT_LE(0, err);
+		self->progs[self->nr_progs] = err;
+	}
+	ASSERT_EQ(0, ksym_rings__open_size(&self->rings, &attr, 1));
+	err = ksym_snapshot(&self->rings);
+	if (err == -ENOTTY || err == -EINVAL)
+		SKIP(return, "this kernel has no PERF_EVENT_IOC_KSYM_SNAPSHOT");
+	ASSERT_LE(0, err) TH_LOG("snapshot: %s", strerror(-err));
+	/* 200 programs do not fit a page. */
+	EXPECT_LT(0, err) TH_LOG("the ring was never full");
+	ASSERT_EQ(0, ksym_rings__drain(&self->rings));
+}
+
+FIXTURE_TEARDOWN(snapshot)
+{
+	while (self->nr_progs)
+		close(self->progs[--self->nr_progs]);
+	free(self->progs);
+	ksym_rings__close(&self->rings);
+}
+
+/* A ring that is smaller than the snapshot gets all of it, once, in pieces. */
+TEST_F_TIMEOUT(snapshot, goes_on_where_the_ring_was_full, TEST_S)
+{
+	int ksymbols = 0, loads = 0;
+	const struct ksym_rec *rec;
+	size_t i;
+
+	for (i = 0; i < self->rings.nr_recs; i++) {
+		rec = &self->rings.recs[i];
+		if (ksym_rec__is(rec, false) && strstr(rec->name, "_ksym_snap"))
+			ksymbols += !!(rec->k.flags &
+				       PERF_RECORD_KSYMBOL_FLAGS_SNAPSHOT);
+		if (rec->type == PERF_RECORD_BPF_EVENT &&
+		    rec->k.ksym_type == PERF_BPF_EVENT_PROG_LOAD)
+			loads++;
+	}
+	EXPECT_EQ(NR_PROGS, ksymbols);
+	EXPECT_LE(NR_PROGS, loads);
+	EXPECT_EQ(0, self->rings.lost);
+}
+
+/* Without attr.ksymbol_all an event sees what it always saw. */
+TEST_F_TIMEOUT(snapshot, keeps_to_what_was_asked_for, TEST_S)
+{
+	size_t i;
+
+	for (i = 0; i < self->rings.nr_recs; i++) {
+		EXPECT_GT(PERF_RECORD_KSYMBOL_TYPE_MODULE,
+			  self->rings.recs[i].k.ksym_type)
+			TH_LOG("%s", self->rings.recs[i].name);
+	}
+}
+
+TEST_F_TIMEOUT(snapshot, refuses_what_it_does_not_know, TEST_S)
+{
+	struct perf_event_ksym_snapshot flags = { .flags = 1 };
+	struct perf_event_ksym_snapshot reserved = { .__reserved = 1 };
+	struct perf_event_ksym_snapshot plain = {};
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_DUMMY,
+		.ksymbol = 1,
+	};
+	int fd = self->rings.fds[0].fd;
+
+	EXPECT_EQ(-1, ioctl(fd, PERF_EVENT_IOC_KSYM_SNAPSHOT, &flags));
+	EXPECT_EQ(EINVAL, errno);
+	EXPECT_EQ(-1, ioctl(fd, PERF_EVENT_IOC_KSYM_SNAPSHOT, &reserved));
+	EXPECT_EQ(EINVAL, errno);
+	EXPECT_EQ(-1, ioctl(fd, PERF_EVENT_IOC_KSYM_SNAPSHOT, NULL));
+	EXPECT_EQ(EFAULT, errno);
+
+	/* An event without a ring, and one that follows a task. */
+	fd = syscall(__NR_perf_event_open, &attr, -1, 0, -1, 0);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(-1, ioctl(fd, PERF_EVENT_IOC_KSYM_SNAPSHOT, &plain));
+	EXPECT_EQ(EINVAL, errno);
+	close(fd);
+	fd = syscall(__NR_perf_event_open, &attr, 0, -1, -1, 0);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(-1, ioctl(fd, PERF_EVENT_IOC_KSYM_SNAPSHOT, &plain));
+	EXPECT_EQ(EINVAL, errno);
+	close(fd);
+}
+
+TEST_HARNESS_MAIN

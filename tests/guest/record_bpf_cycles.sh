@@ -1,0 +1,54 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Has each BPF program that was loaded while perf recorded its code in perf.data?
+# bpf_load_cycles loads, runs and closes programs as fast as it goes, in four
+# processes; each id in a LOAD record has to have its info in the header. When perf
+# has ended the kernel has not kept more memory than the budget (with KASAN, which
+# keeps what is freed for a while, that is told and not judged).
+#
+# BPF_CYCLES (2000) is for longer runs; KEEP_DATA names a file that perf.data is
+# copied to.
+set -u
+
+cycles=${BPF_CYCLES:-2000}
+budget=$(cat /proc/sys/kernel/perf_bpf_retain_kb 2>/dev/null)
+dir=$(mktemp -d)
+sampler=
+trap 'kill $sampler 2>/dev/null; rm -rf "$dir"' EXIT
+data=$dir/perf.data
+
+# What programs are made of, in KiB: slabs, text and other vmalloc, per-CPU counters.
+kernel_memory()
+{
+	awk '/^(Slab|VmallocUsed|Percpu):/ { kb += $2 } END { print kb }' /proc/meminfo
+}
+
+before=$(kernel_memory)
+while sleep 0.5; do kernel_memory; done >"$dir/memory" &
+sampler=$!
+perf record -o "$data" -a -e cpu-clock -F 499 -- \
+	"${SELFTESTS:?}/perf_events/bpf_load_cycles" "$cycles" 4 2>"$dir/said" || {
+	cat "$dir/said"
+	exit 1
+}
+sleep 3	# the last programs and the workers of RCU
+kill "$sampler"
+grown=$(($(kernel_memory) - before))
+peak=$(($(sort -n "$dir/memory" | tail -n 1) - before))
+grep '^\[' "$dir/said"
+[[ -z ${KEEP_DATA:-} ]] || cp "$data" "$KEEP_DATA"
+perf script -i "$data" --show-bpf-events 2>/dev/null |
+	sed -n 's/.*PERF_RECORD_BPF_EVENT.* type 1, .* id \([0-9]*\).*/\1/p' | sort -un >"$dir/loaded"
+perf report -i "$data" --header-only -I 2>/dev/null |
+	sed -n 's/^# bpf_prog_info \([0-9]*\):.*/\1/p' | sort -un >"$dir/described"
+perf script -i "$data" --show-lost-events 2>/dev/null |
+	grep -c PERF_RECORD_LOST >"$dir/lost"
+
+loaded=$(wc -l <"$dir/loaded")
+missing=$(sort "$dir/loaded" | comm -23 - <(sort "$dir/described") | wc -l)
+echo "$cycles programs run, $loaded in the records, $missing of them without info," \
+     "$(cat "$dir/lost") records of lost ones, $(stat -c %s "$data") bytes"
+echo "kernel memory: $before KiB before, at most $peak more, $grown more at the end;" \
+     "budget ${budget:-of a kernel that has none} KiB"
+zgrep -q '^CONFIG_KASAN=y' /proc/config.gz && budget=$grown
+((loaded >= cycles && missing == 0 && grown <= ${budget:-0})) && ! grep -q "without code" "$dir/said"

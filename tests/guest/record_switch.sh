@@ -1,0 +1,50 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Has each file of perf record --switch-output the BPF programs that its samples
+# may need, and no others? Programs are loaded, run and closed without end while
+# perf goes from file to file: those that the records of a file tell of are in
+# its header, and no other.
+set -u
+
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+perf record -o "$dir/perf.data" --switch-output=2s -a -e cpu-clock -F 999 -- \
+	timeout 15 "${SELFTESTS:?}/perf_events/bpf_load_cycles" 100000000 2 >"$dir/said" 2>&1
+cat "$dir/said"
+
+# judge FILE: and say what is in it. What ends while the samples of a file are read
+# may have samples in the next one, and what is loaded before the header is written
+# may be in the one before.
+judge()
+{
+	local unknown missing needless
+
+	perf script -i "$1" --show-bpf-events -F ip,sym >"$dir/script" 2>/dev/null
+	sed -n 's/.*PERF_RECORD_BPF_EVENT.* type 1, .* id \([0-9]*\)$/\1/p' "$dir/script" | sort -u >"$dir/loaded"
+	sed -n 's/.*PERF_RECORD_BPF_EVENT.* type 2, .* id \([0-9]*\)$/\1/p' "$dir/script" |
+		sort -u - "$dir/loaded" >"$dir/told"
+	unknown=$(grep -c ' *ffff[0-9a-f]\{12\} \[unknown\]' "$dir/script")
+	needless=$(comm -23 "$dir/early" "$dir/loaded" | wc -l)
+	perf report -i "$1" --header-only -I 2>/dev/null |
+		sed -n 's/^# bpf_prog_info \([0-9]*\):.*/\1/p' | sort -u >"$dir/described"
+	missing=$(comm -23 "$dir/loaded" "$dir/described" | wc -l)
+	sort -u "$dir/told" "$dir/before" | comm -13 - "$dir/described" >"$dir/early"
+	cp "$dir/told" "$dir/before"
+	echo "${1##*/}: $(wc -l <"$dir/told") programs, $missing of them without code," \
+		"$needless needless in the file before; $unknown kernel samples without a symbol"
+	((missing == 0 && needless == 0))
+}
+
+files=0
+with_programs=0
+failed=0
+touch "$dir/early" "$dir/before"
+for file in "$dir"/perf.data.*; do
+	judge "$file" || failed=1
+	((files++))
+	[[ ! -s $dir/loaded ]] || ((with_programs++))
+done
+needless=$(wc -l <"$dir/early")
+echo "$files files, $with_programs with programs, $needless programs needless in the last"
+((with_programs > 2 && needless == 0 && !failed))

@@ -1,0 +1,75 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Does perf know the kernel text that others make while it records one task?
+# The task makes system calls without end, and another process lets BPF programs run
+# there: every kernel sample has a symbol, and the programs have their code.
+set -u
+
+dir=$(mktemp -d)
+task=
+recorder=
+trap 'kill $task $recorder 2>/dev/null; rm -rf "$dir"' EXIT
+mkfifo "$dir/control" "$dir/ack"
+
+# until_ended PID: it was told to stop, and has half a minute
+until_ended()
+{
+	timeout 30 tail --pid="$1" -f /dev/null
+}
+
+# record_while_others_load OPTION...: perf.data of a task in which programs begin to run
+record_while_others_load()
+{
+	perf record -o "$dir/perf.data" -e cpu-clock -F 999 \
+		--control "fifo:$dir/control,$dir/ack" "$@" >"$dir/recorded" 2>&1 &
+	recorder=$!
+	echo ping >"$dir/control"
+	read -r _ <"$dir/ack"
+	perf trace -a -s --bpf-summary -- sleep 2 >"$dir/loader" 2>&1 || {
+		cat "$dir/loader"
+		kill "$recorder"
+		until_ended "$recorder"
+		return 1
+	}
+	echo stop >"$dir/control"
+	until_ended "$recorder"
+}
+
+# judge WHAT: has each sample a symbol, and each program that has samples its code?
+judge()
+{
+	local undescribed
+
+	perf script -i "$dir/perf.data" -F ip,sym >"$dir/samples" 2>"$dir/said" || return 1
+	perf report -i "$dir/perf.data" --header-only -I 2>/dev/null |
+		grep -o 'bpf_prog_[0-9a-f]*_[^ ]* addr' | cut -d' ' -f1 | sort -u >"$dir/described"
+	undescribed=$(grep -o ' bpf_prog_[^ ]*' "$dir/samples" | tr -d ' ' | sort -u |
+		comm -23 - "$dir/described")
+	awk -v what="$1" -v undescribed="${undescribed//$'\n'/ }" '
+	length($1) < 16 || $1 !~ /^ffff/ { next }
+	{ kernel++ }
+	$2 ~ /^bpf_prog_/ { bpf++ }
+	$2 == "[unknown]" { bad++ }
+	END {
+		printf "%s: %d samples in the kernel, %d in BPF programs, %d without a symbol; without code: %s\n",
+		       what, kernel, bpf, bad, undescribed ? undescribed : "none"
+		exit !bpf || bad > 0 || undescribed != ""
+	}' "$dir/samples" || {
+		cat "$dir/recorded"
+		perf script -i "$dir/perf.data" --show-bpf-events 2>&1 | grep BPF_EVENT
+		perf report -i "$dir/perf.data" --header-only -I 2>&1 | grep -i bpf_
+		return 1
+	}
+}
+
+failed=0
+perf bench syscall basic --loop 1000000000 >/dev/null 2>&1 &
+task=$!
+for options in "-p $task" "--per-thread -p $task" "-p $task --no-inherit"; do
+	# shellcheck disable=SC2086 # options
+	record_while_others_load $options && judge "$options" || failed=1
+done
+kill "$task"
+record_while_others_load -- timeout 60 perf bench syscall basic --loop 1000000000 &&
+	judge "-- command" || failed=1
+exit "$failed"

@@ -1,0 +1,161 @@
+#!/bin/bash
+# perf annotate of BPF after pipes, inject, archive and more files
+# SPDX-License-Identifier: GPL-2.0
+#
+# The code of a BPF program is in the header of perf.data, which is written last,
+# or for pipes in records of its own: does it get to perf annotate on each way that
+# a recording may take? The code of one function is longer than a record can be.
+
+# shellcheck disable=SC2154 # dir and pin come from lib/annotate_bpf.sh
+
+set -e
+
+# shellcheck source=lib/annotate_bpf.sh
+. "$(dirname "$0")"/lib/annotate_bpf.sh
+
+begin annotate_bpf_ways
+
+load ways <<- 'EOF'
+	struct xdp_md;
+
+	static __attribute__((noinline)) unsigned int bpf_ways_mix(unsigned int n)
+	{
+		volatile unsigned int mixed = n;
+
+		for (int i = 0; i < 200; i++)
+			mixed = mixed * 31 + i;
+		return mixed;
+	}
+
+	static __attribute__((noinline)) unsigned int bpf_ways_long(unsigned int n)
+	{
+		volatile unsigned int longest = n;
+
+	#pragma clang loop unroll(full)
+		for (int i = 0; i < 4000; i++)
+			longest = longest * 33 + i;
+		return longest;
+	}
+
+	__attribute__((section("xdp"), used)) int bpf_ways_main(struct xdp_md *ctx)
+	{
+		return (bpf_ways_mix(1) + bpf_ways_long(2)) & 1 ? 2 : 1;
+	}
+
+	char _license[] __attribute__((section("license"), used)) = "GPL";
+EOF
+
+# A program that is there before, and one that is loaded while perf records, and
+# ends before it does. They run once, or until RUN_SECONDS are over.
+head -c 64 /dev/zero > "${dir}/packet"
+cat > "${dir}/workload" <<- EOF
+	#!/bin/sh
+	bpftool prog load "${dir}/ways.bpf.o" "${pin}_later"
+	end=\$((\$(date +%s) + \${RUN_SECONDS:-0}))
+	while
+		for prog in "${pin}" "${pin}_later"; do
+			bpftool prog run pinned "\${prog}" data_in "${dir}/packet" \\
+				repeat 20000 > /dev/null
+		done
+		[ "\$(date +%s)" -lt "\${end}" ]
+	do
+		:
+	done
+	rm "${pin}_later"
+EOF
+chmod +x "${dir}/workload"
+
+# $1: where to
+record() {
+	perf record -q -e cpu-clock -F 999 -a -o "$1" -- "${dir}/workload" 2> "${dir}/err"
+}
+
+# $1: what has been done; $2: with this file; $3: - to read it from a pipe
+check() {
+	way=$1
+	for function in mix:mixed long:longest; do
+		symbol=$(grep "_bpf_ways_${function%:*}$" "${dir}/symbols")
+		perf annotate -i "${3:-$2}" --stdio --source -s "${symbol}" \
+			< "$2" > "${dir}/out" 2> "${dir}/err" || true
+		grep -q "${function#*:} = ${function#*:} \* 3" "${dir}/out" || {
+			sed -i 40q "${dir}/out"
+			fail "${way}: no source of bpf_ways_${function%:*}"
+		}
+		grep '^ *[0-9.]*[1-9][0-9.]* : *[0-9a-f]*: .*[a-z]' "${dir}/out" \
+			> "${dir}/sampled" && continue
+		sed -i 40q "${dir}/out"
+		fail "${way}: no samples in the code of bpf_ways_${function%:*}"
+	done
+	echo "${way}: annotated with its source"
+}
+
+check_pipes() {
+	record - > "${dir}/pipe.data" || fail "perf record -o -"
+	check "record -o -, from a file" "${dir}/pipe.data"
+	check "record -o - | annotate" "${dir}/pipe.data" -
+	perf inject -i - -o - < "${dir}/pipe.data" > "${dir}/data" 2> "${dir}/err" ||
+		fail "perf inject between pipes"
+	check "record -o - | inject | annotate" "${dir}/data" -
+	perf inject -i - -o "${dir}/data" < "${dir}/pipe.data" 2> "${dir}/err" ||
+		fail "perf inject from a pipe"
+	check "record -o - | inject -o file" "${dir}/data"
+
+	perf report -i - --header-only -I < "${dir}/pipe.data" > "${dir}/out" 2> "${dir}/err" ||
+		fail "perf report --header-only of a pipe"
+	while read -r symbol; do
+		grep -q "${symbol} addr" "${dir}/out" ||
+			fail "report --header-only -I of a pipe does not list ${symbol}"
+	done < "${dir}/symbols"
+	echo "record -o - | report --header-only -I: lists the programs"
+}
+
+check_inject() {
+	perf inject -i "${dir}/perf.data" -o "${dir}/data" 2> "${dir}/err" ||
+		fail "perf inject"
+	check "inject" "${dir}/data"
+	perf inject -i "${dir}/perf.data" -o - > "${dir}/data" 2> "${dir}/err" ||
+		fail "perf inject to a pipe"
+	check "inject -o - | annotate" "${dir}/data" -
+}
+
+# Nothing of where it was recorded is there, but what perf archive took along.
+check_elsewhere() {
+	mkdir "${dir}/elsewhere" "${dir}/home"
+	cp "${dir}/perf.data" "${dir}/elsewhere"
+	(cd "${dir}" && perf archive > "${dir}/out" 2> "${dir}/err") ||
+		fail "perf archive"
+	cp "${dir}/perf.data.tar.bz2" "${dir}/elsewhere" || fail "no archive"
+	cd "${dir}/elsewhere"
+	HOME="${dir}/home" PERF_BUILDID_DIR="${dir}/home/.debug" \
+		perf archive --unpack > "${dir}/out" 2> "${dir}/err" || fail "perf archive --unpack"
+	rm "${pin}"
+	HOME="${dir}/home" PERF_BUILDID_DIR="${dir}/home/.debug" \
+		check "archive, another directory" perf.data
+	cd - > /dev/null
+}
+
+check_switch_output() {
+	RUN_SECONDS=4 perf record -q -e cpu-clock -F 999 -a --switch-output=1s -o "${dir}/part" -- \
+		"${dir}/workload" 2> "${dir}/err" || fail "perf record --switch-output"
+	annotated=0
+	for part in "${dir}"/part.*; do
+		sampled=$(perf script -i "${part}" -F ip,sym 2> /dev/null |
+			  grep -c '_bpf_ways_mix$' || true)
+		echo "${part##*.}: ${sampled} samples in bpf_ways_mix"
+		[ "${sampled}" -gt 0 ] || continue
+		annotated=$((annotated + 1))
+		[ "${annotated}" -gt 2 ] || check "a file of --switch-output" "${part}"
+	done
+	[ "${annotated}" -gt 1 ] || fail "fewer than two files have samples"
+}
+
+record "${dir}/perf.data" || fail "perf record"
+perf script -i "${dir}/perf.data" -F ip,sym 2> /dev/null |
+	grep -o 'bpf_prog_[0-9a-f]*_bpf_ways_[a-z]*' | sort -u > "${dir}/symbols"
+check "record" "${dir}/perf.data"
+check_pipes
+check_inject
+check_switch_output
+check_elsewhere
+cleanup
+echo "PASS"

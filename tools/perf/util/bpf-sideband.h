@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __PERF_BPF_SIDEBAND_H
+#define __PERF_BPF_SIDEBAND_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <linux/compiler.h>
+
+struct evlist;
+struct perf_env;
+
+/**
+ * struct bpf_sideband_counts - what became of the BPF programs that were loaded
+ * @loaded: how many there were
+ * @described: have what bpf_prog_info tells of them
+ * @gone: had ended when they were asked for, on a kernel that keeps nothing
+ * @denied: perf may not ask for programs
+ * @evicted: the kernel did not keep them, or not long enough
+ * @unready: had not quite ended at the end
+ * @failed: could not be read
+ * @lost: records that the kernel had no room for; some may have been of programs
+ */
+struct bpf_sideband_counts {
+	unsigned long loaded;
+	unsigned long described;
+	unsigned long gone;
+	unsigned long denied;
+	unsigned long evicted;
+	unsigned long unready;
+	unsigned long failed;
+	unsigned long lost;
+};
+
+struct bpf_sideband;
+
+#ifdef HAVE_LIBBPF_SUPPORT
+struct bpf_sideband *bpf_sideband__new(struct perf_env *env, bool wait);
+void bpf_sideband__delete(struct bpf_sideband *sb);
+int bpf_sideband__add_event(struct bpf_sideband *sb, struct evlist *evlist);
+void bpf_sideband__mark(struct bpf_sideband *sb);
+void bpf_sideband__forget(struct bpf_sideband *sb);
+size_t bpf_sideband__nr_unready(const struct bpf_sideband *sb);
+void bpf_sideband__counts(const struct bpf_sideband *sb, struct bpf_sideband_counts *counts);
+int bpf_sideband_counts__fprintf(const struct bpf_sideband_counts *counts, FILE *fp);
+#else
+static inline void bpf_sideband__delete(struct bpf_sideband *sb __maybe_unused) { }
+
+static inline void bpf_sideband__mark(struct bpf_sideband *sb __maybe_unused) { }
+static inline void bpf_sideband__forget(struct bpf_sideband *sb __maybe_unused) { }
+
+static inline size_t bpf_sideband__nr_unready(const struct bpf_sideband *sb __maybe_unused)
+{
+	return 0;
+}
+
+static inline void bpf_sideband__counts(const struct bpf_sideband *sb __maybe_unused,
+					struct bpf_sideband_counts *counts __maybe_unused) { }
+
+static inline int
+bpf_sideband_counts__fprintf(const struct bpf_sideband_counts *counts __maybe_unused,
+			     FILE *fp __maybe_unused)
+{
+	return 0;
+}
+#endif
+
+#endif /* __PERF_BPF_SIDEBAND_H */
