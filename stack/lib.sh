@@ -12,6 +12,8 @@ BUILD=${PERF_BPF_BUILD:-$TOP/build}
 BASE_VERSION=$(<"$TOP/BASE")
 # The distribution's python: the one that has the distribution's modules.
 PYTHON3=/usr/bin/python3
+# What runs the QEMU that stack/setup unpacked, where the system's is too old.
+QEMU_UNPACKED=$BUILD/tools/qemu/qemu-system-x86_64
 # Elapsed times count from the outermost command, so nested scripts inherit it.
 export PERF_BPF_T0=${PERF_BPF_T0:-$(date +%s)}
 

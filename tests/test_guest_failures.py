@@ -280,6 +280,18 @@ def test_kvm_aborts(results: pathlib.Path, tmp_path: pathlib.Path) -> None:
     assert "TCG" in ended.said and "kvm run failed" in ended.said
 
 
+@pytest.mark.parametrize("version, old", [("7.2.22", True), ("8.1.0", False)])
+def test_old_qemu(results: pathlib.Path, tmp_path: pathlib.Path, version: str, old: bool) -> None:
+    """Under TCG, a QEMU that may run stale code is told; the guest runs."""
+    fake = tmp_path / "qemu"
+    fake.write_text(f'#!/bin/sh\n[ "$1" = --version ] && exec echo "version {version}"\n'
+                    f'exec {shutil.which("qemu-system-x86_64")} "$@"\n')
+    fake.chmod(0o755)
+    ended = run(results, "true", QEMU=str(fake), GUEST_KVM_DEVICE="/nonexistent")
+    assert ended.status == PASSED, ended.said
+    assert ("QEMU 7.2 under TCG may run a breakpoint" in ended.said) == old
+
+
 # Infrastructure
 
 def test_no_qemu(results: pathlib.Path) -> None:

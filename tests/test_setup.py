@@ -22,11 +22,12 @@ no-such-lib  file:/no/such.h    testing too
 
 @pytest.fixture(name="toy")
 def fixture_toy(tmp_path: Path) -> Toy:
-    """The tooling, with a virtme-ng that needs no fetching."""
+    """The tooling, with a virtme-ng and a QEMU that need no fetching."""
     toy = copy_tooling(tmp_path / "repo")
-    vng = toy.top / "build/tools/virtme-ng/usr/bin/vng"
-    vng.parent.mkdir(parents=True)
-    vng.touch()
+    for program in ("virtme-ng/usr/bin/vng", "qemu/qemu-system-x86_64"):
+        path = toy.top / "build/tools" / program
+        path.parent.mkdir(parents=True)
+        path.touch()
     return toy
 
 
@@ -48,6 +49,21 @@ def bare_path(tmp_path: Path, without: List[str]) -> str:
             if program.name not in without and not link.is_symlink():
                 link.symlink_to(program)
     return str(links)
+
+
+def write_program(path: Path, script: str) -> None:
+    """A shell script that can be run."""
+    path.write_text(f"#!/bin/bash\n{script}")
+    path.chmod(0o755)
+
+
+def path_with_qemu(toy: Toy, tmp_path: Path, version: str) -> str:
+    """A PATH on which QEMU is of this version, and nothing is unpacked."""
+    (toy.top / "build/tools/qemu/qemu-system-x86_64").unlink()
+    path = bare_path(tmp_path, ["qemu-system-x86_64"])
+    write_program(tmp_path / "bin/qemu-system-x86_64",
+                  f'echo "QEMU emulator version {version} (Debian 1:{version}+dfsg-7)"\n')
+    return path
 
 
 def told(toy: Toy, **environment: str) -> str:
@@ -123,3 +139,57 @@ def test_list_of_one_command(toy: Toy, packages: Path, tmp_path: Path) -> None:
     assert done.returncode == 1 and "no-such-pkg\ttesting" in done.stderr, done.stderr
     done = toy.run("stack/setup", "nonsense")
     assert done.returncode == 1 and "testing" in done.stderr, done.stderr
+
+
+# What downloads: a package whose emulator says how it was called.
+DEBFETCH = r"""
+echo "$1 $2" >>"${0%/*}/asked"
+root=$(mktemp -d) && mkdir -p "$root/DEBIAN" "$root/usr/bin"
+printf 'Package: %s\nVersion: 1\nArchitecture: all\nMaintainer: none\nDescription: toy\n' "$2" \
+    >"$root/DEBIAN/control"
+printf '#!/bin/sh\necho "called: $*"\n' >"$root/usr/bin/qemu-system-x86_64"
+chmod +x "$root/usr/bin/qemu-system-x86_64"
+dpkg-deb -b "$root" "$3/$2_1_all.deb"
+"""
+
+
+@pytest.fixture(name="nothing_else")
+def fixture_nothing_else(tmp_path: Path) -> str:
+    """A list of packages that are all there."""
+    path = tmp_path / "nothing-else"
+    path.write_text("coreutils cmd:ls is everywhere\n")
+    return str(path)
+
+
+def test_qemu_too_old(toy: Toy, nothing_else: str, tmp_path: Path) -> None:
+    """An old QEMU: a newer one is unpacked, once, and runs from where it is."""
+    path = path_with_qemu(toy, tmp_path, "7.2.22")
+    write_program(toy.top / "stack/debfetch", DEBFETCH)
+    for _ in range(2):
+        toy.must("stack/setup", PERF_BPF_PACKAGES=nothing_else, PATH=path)
+    suites, packages = zip(*(line.split() for line in
+                             (toy.top / "stack/asked").read_text().splitlines()))
+    assert packages == ("qemu-system-x86", "qemu-system-data", "seabios")
+    assert all(suite.endswith("-backports") for suite in suites)
+    root = toy.top / "build/tools/qemu"
+    said = toy.must(str(root / "qemu-system-x86_64"), "-m", "1 G")
+    assert said.startswith(f"called: -L {root}/usr/share/qemu") and said.endswith("-m 1 G\n")
+    assert not list(root.parent.glob("*.tmp"))
+
+
+@pytest.mark.parametrize("version", ["8.1", "10.0.2"])
+def test_qemu_new_enough(toy: Toy, nothing_else: str, tmp_path: Path, version: str) -> None:
+    """A QEMU that is not old is left alone."""
+    path = path_with_qemu(toy, tmp_path, version)
+    write_program(toy.top / "stack/debfetch", "exit 1\n")
+    assert toy.must("stack/setup", PERF_BPF_PACKAGES=nothing_else, PATH=path) == ""
+
+
+def test_no_newer_qemu(toy: Toy, nothing_else: str, tmp_path: Path) -> None:
+    """A mirror without a newer one: told, nothing half-made, and it goes on."""
+    path = path_with_qemu(toy, tmp_path, "8.0.4")
+    write_program(toy.top / "stack/debfetch", "echo no such suite >&2; exit 1\n")
+    done = toy.run("stack/setup", PERF_BPF_PACKAGES=nothing_else, PATH=path)
+    assert done.returncode == 0, done.stderr
+    assert "no such suite" in done.stderr and "going on without" in done.stdout
+    assert not list((toy.top / "build/tools/qemu").iterdir())
