@@ -97,8 +97,8 @@ static void report_code(const struct kallsym_dyn *sym, bool unregister)
  * To be called before the text can first run. The text may not overlap with
  * other text that is known.
  *
- * Context: task or softirq, interrupts on or off; not under a raw spinlock, nor
- * in a hardirq or NMI. Does not sleep.
+ * Context: task or softirq, interrupts on, or off but on PREEMPT_RT; not under a
+ * raw spinlock, nor in a hardirq or NMI. Does not sleep.
  */
 void kallsym_dyn_register(struct kallsym_dyn *sym)
 {
@@ -121,8 +121,8 @@ void kallsym_dyn_register(struct kallsym_dyn *sym)
  * The text is still there. Lookups that began before may still use @sym and
  * its name: both may be freed after an RCU grace period.
  *
- * Context: task or softirq, interrupts on or off; not under a raw spinlock, nor
- * in a hardirq or NMI. Does not sleep.
+ * Context: task or softirq, interrupts on, or off but on PREEMPT_RT; not under a
+ * raw spinlock, nor in a hardirq or NMI. Does not sleep.
  * Return: was it registered, so that there is something to wait for?
  */
 bool kallsym_dyn_unregister(struct kallsym_dyn *sym)
@@ -246,8 +246,8 @@ static struct kallsym_dyn *first_after(u64 seq)
  * The lock is dropped between two calls. Each symbol that is registered from
  * the beginning to the end of the walk is visited once.
  *
- * Context: task or softirq, interrupts on or off; not under a raw spinlock, nor
- * in a hardirq or NMI. Does not sleep.
+ * Context: task or softirq, interrupts on, or off but on PREEMPT_RT; not under a
+ * raw spinlock, nor in a hardirq or NMI. Does not sleep.
  * Return: 0 when all symbols were visited, else what @fn returned, which ends
  * the walk.
  */

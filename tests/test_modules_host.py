@@ -225,6 +225,19 @@ def test_init_text(init_first: bool, tmp_path: Path) -> None:
         "dummy_work": "50.00%", "dummy_init": "25.00%", "bpf_prog_1_next": "25.00%"}
 
 
+def test_init_text_loaded_again(tmp_path: Path) -> None:
+    """The symbols of the core text, which are known by then, are not in its way."""
+    install(tmp_path, "dummy", ID_A)
+    records = [mmap2("[dummy]", BASE, ID_A), Sample(BASE + FUNCTION + 4), gone("dummy", BASE),
+               mmap2("[dummy]", BASE, ID_A), init_text("dummy", INIT, ID_A),
+               Sample(INIT + FUNCTION + 4), gone("dummy", INIT, 0x1000),
+               Sample(INIT + FUNCTION + 4), Sample(BASE + 4)]
+    found = symbols(tmp_path, records)
+    assert {name: found.pop(name, None) for name in ("dummy_work", "dummy_init", "dummy_first")} == {
+        "dummy_work": "25.00%", "dummy_init": "25.00%", "dummy_first": "25.00%"}
+    assert len(found) == 1 and next(iter(found)).startswith("0x"), found
+
+
 @pytest.mark.parametrize("build_id", [ID_A, ID_B], ids=("same", "other"))
 def test_unload_was_lost(build_id: bytes, tmp_path: Path) -> None:
     """Core text that is told elsewhere is core text, and is there no more."""

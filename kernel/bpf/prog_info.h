@@ -32,7 +32,7 @@ struct bpf_prog_retained {
 	refcount_t		ref;
 	u32			id;
 	bool			pending;	/* the program is not freed yet */
-	bool			asked;		/* somebody had a file of it */
+	bool			asked;		/* somebody got a file of it */
 	size_t			size;		/* without BTF, bytes */
 
 	struct bpf_prog		*prog;		/* stands for the program */

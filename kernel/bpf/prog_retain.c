@@ -56,8 +56,8 @@ static DEFINE_STATIC_KEY_DEFERRED_FALSE(bpf_prog_retain_key, HZ);
 static unsigned int sysctl_retain_kb __read_mostly = 16384;
 
 /*
- * retain_lock is for all below, and for ->hash, ->order, ->pending and ->asked
- * of what is in the table. The table has a reference on each of them.
+ * retain_lock is for all below, and for ->hash, ->order and ->pending of what is in
+ * the table. The table has a reference on each of them.
  */
 static DEFINE_SPINLOCK(retain_lock);
 static DEFINE_HASHTABLE(retain_table, 10);
@@ -67,6 +67,9 @@ static size_t retain_bytes;
 static struct bpf_prog_retain_counts retain_counts;
 
 static DECLARE_WAIT_QUEUE_HEAD(retain_wait);	/* one is PENDING no more */
+
+/* Nobody is to be killed for what may as well be lost. */
+#define GFP_RETAIN	(GFP_KERNEL | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 
 static struct bpf_prog_retained *retained_new(u32 id)
 {
@@ -117,6 +120,7 @@ static void retained_put_list(struct list_head *gone)
 	list_for_each_entry_safe(r, next, gone, order) {
 		list_del_init(&r->order);
 		retained_put(r);
+		cond_resched();
 	}
 }
 
@@ -130,8 +134,8 @@ static int retained_copy(struct bpf_prog_retained *r, const struct bpf_prog *pro
 	for (i = 0; i < nr; i++)
 		len += bpf_prog_text_at(prog, i).len;
 
-	r->texts = kvcalloc(nr, sizeof(*r->texts), GFP_KERNEL);
-	r->images = kvmalloc(len, GFP_KERNEL);
+	r->texts = kvcalloc(nr, sizeof(*r->texts), GFP_RETAIN);
+	r->images = kvmalloc(len, GFP_RETAIN);
 	if (!r->texts || (len && !r->images))
 		return -ENOMEM;
 
@@ -156,7 +160,7 @@ static int retained_copy_map_ids(struct bpf_prog_retained *r, struct bpf_prog *p
 
 	if (!nr)
 		return 0;
-	r->map_ids = kvcalloc(nr, sizeof(*r->map_ids), GFP_KERNEL);
+	r->map_ids = kvcalloc(nr, sizeof(*r->map_ids), GFP_RETAIN);
 	if (!r->map_ids)
 		return -ENOMEM;
 	for (i = 0; i < nr; i++)
@@ -180,8 +184,8 @@ static int retained_take(struct bpf_prog_retained *r, struct bpf_prog *prog)
 {
 	struct bpf_prog_aux *from = prog->aux, *aux;
 
-	r->prog = kzalloc_obj(*r->prog, GFP_KERNEL);
-	aux = kzalloc_obj(*aux, GFP_KERNEL);
+	r->prog = kzalloc_obj(*r->prog, GFP_RETAIN);
+	aux = kzalloc_obj(*aux, GFP_RETAIN);
 	if (!r->prog || !aux) {
 		kfree(r->prog);
 		kfree(aux);
@@ -193,6 +197,7 @@ static int retained_take(struct bpf_prog_retained *r, struct bpf_prog *prog)
 	r->prog->type = prog->type;
 	r->prog->expected_attach_type = prog->expected_attach_type;
 	r->prog->gpl_compatible = prog->gpl_compatible;
+	r->prog->sleepable = prog->sleepable;
 	r->prog->jited = prog->jited;
 	r->prog->jited_len = prog->jited_len;
 	memcpy(r->prog->digest, prog->digest, sizeof(prog->digest));
@@ -201,6 +206,7 @@ static int retained_take(struct bpf_prog_retained *r, struct bpf_prog *prog)
 	mutex_init(&aux->used_maps_mutex);
 	aux->prog = r->prog;
 	aux->retained = r;
+	aux->id = r->id;
 	aux->event_id = r->id;
 	aux->func_cnt = from->func_cnt;
 	aux->real_func_cnt = from->real_func_cnt;
@@ -225,26 +231,28 @@ static int retained_take(struct bpf_prog_retained *r, struct bpf_prog *prog)
 	return 0;
 }
 
-static size_t retain_budget(void)
+static notrace size_t retain_budget(void)
 {
 	return (size_t)READ_ONCE(sysctl_retain_kb) << 10;
 }
 
-/* What keeping @r costs: a BTF that others have as well was counted with them. */
-static size_t retain_charge(struct bpf_prog_retained *r)
-{
-	size_t bytes = r->size;
+/*
+ * A program that traces one of these may end others: it must not come to wait for
+ * the lock that they are called with.
+ */
 
+/* A BTF that others have as well was counted with them. */
+static notrace void retain_charge(struct bpf_prog_retained *r)
+{
 	lockdep_assert_held(&retain_lock);
 
 	if (r->prog->aux->btf)
-		bytes += btf_retain(r->prog->aux->btf);
-	retain_bytes += bytes;
+		retain_bytes += btf_retain(r->prog->aux->btf);
+	retain_bytes += r->size;
 	retain_counts.nr_kept++;
-	return bytes;
 }
 
-static void retain_uncharge(struct bpf_prog_retained *r)
+static notrace void retain_uncharge(struct bpf_prog_retained *r)
 {
 	lockdep_assert_held(&retain_lock);
 
@@ -255,22 +263,25 @@ static void retain_uncharge(struct bpf_prog_retained *r)
 }
 
 /* What does not fit alone does not drive out others. Return: is it kept? */
-static bool retain_add(struct bpf_prog_retained *r)
+static notrace bool retain_add(struct bpf_prog_retained *r)
 {
+	size_t alone = r->size;
+
 	lockdep_assert_held(&retain_lock);
 
 	if (!r->prog)
 		return false;
-	if (retain_charge(r) > retain_budget()) {
-		retain_uncharge(r);
+	if (r->prog->aux->btf)
+		alone += btf_bytes(r->prog->aux->btf);
+	if (alone > retain_budget())
 		return false;
-	}
+	retain_charge(r);
 	list_add_tail(&r->order, &retain_order);
 	return true;
 }
 
 /* Oldest first, until the rest fits. */
-static void retain_evict(struct list_head *gone)
+static notrace void retain_evict(struct list_head *gone)
 {
 	struct bpf_prog_retained *r, *next;
 
@@ -281,7 +292,7 @@ static void retain_evict(struct list_head *gone)
 			break;
 		hash_del(&r->hash);
 		retain_uncharge(r);
-		if (!r->asked)
+		if (!READ_ONCE(r->asked))
 			retain_counts.nr_evicted++;
 		list_move_tail(&r->order, gone);
 	}
@@ -308,6 +319,8 @@ void bpf_prog_retain_begin(struct bpf_prog *prog)
 	spin_lock_bh(&retain_lock);
 	if (!r) {
 		retain_counts.nr_lost += !!retain_users;
+	} else if (retain_users && !retain_budget()) {
+		retain_counts.nr_evicted++;
 	} else if (retain_users) {
 		hash_add(retain_table, &r->hash, r->id);
 		prog->aux->retained = r;
@@ -364,7 +377,7 @@ bool bpf_prog_retain_fill(struct bpf_prog *prog)
 }
 
 /* The last one of this id: an id may be used again. */
-static struct bpf_prog_retained *retain_find(u32 id)
+static notrace struct bpf_prog_retained *retain_find(u32 id)
 {
 	struct bpf_prog_retained *r;
 
@@ -383,14 +396,12 @@ static struct bpf_prog_retained *retain_get_ended(u32 id)
 
 	spin_lock_bh(&retain_lock);
 	r = retain_find(id);
-	if (!r) {
+	if (!r)
 		r = ERR_PTR(-ENOENT);
-	} else if (r->pending) {
+	else if (r->pending)
 		r = ERR_PTR(-EAGAIN);
-	} else {
-		r->asked = true;
+	else
 		refcount_inc(&r->ref);
-	}
 	spin_unlock_bh(&retain_lock);
 	return r;
 }
@@ -494,6 +505,8 @@ int bpf_prog_retained_fd(u32 id, bool wait)
 				       r->prog, O_RDONLY | O_CLOEXEC);
 	if (err < 0)
 		retained_put(r);
+	else
+		WRITE_ONCE(r->asked, true);
 	return err;
 }
 

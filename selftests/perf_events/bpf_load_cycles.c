@@ -2,12 +2,13 @@
 /*
  * Load a BPF program, run it, and let it end, as fast as it goes:
  *
- *   bpf_load_cycles CYCLES PROCESSES
+ *   bpf_load_cycles CYCLES PROCESSES [MILLISECONDS]
  *
  * Every second program is one of its own, number N of them: its function is
  * cycle_N, its source "return N;", it gets maps after it was loaded, as libbpf
- * does with .rodata, and runs for milliseconds, so that a profiler meets it. The
- * others have two functions, a map and an exception callback, and run once.
+ * does with .rodata, and runs for some milliseconds, or for as many as are asked
+ * for, so that a profiler meets it. The others have two functions, a map and an
+ * exception callback, and run once.
  *
  * Makes no judgement: what is seen of the programs is for others to tell, perf
  * record for one. Prints how many programs there were.
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "bpf_info.h"
 #include "bpf_raw.h"
@@ -112,8 +114,28 @@ static int numbered_prog__bind_maps(int prog)
 	return 0;
 }
 
+static long now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* Return: 0 or -errno */
+static int numbered_prog__run(int prog, long ms)
+{
+	long end = now_ms() + ms;
+	int err;
+
+	do {
+		err = info_prog__run(prog, NUMBERED_RUNS);
+	} while (!err && now_ms() < end);
+	return err;
+}
+
 /* Every @step-th program from @first on */
-static int cycles(int first, int nr, int step)
+static int cycles(int first, int nr, int step, long ms)
 {
 	int i, prog, err, turn = 0;
 	bool throws, numbered;
@@ -126,7 +148,8 @@ static int cycles(int first, int nr, int step)
 			return 1;
 		}
 		err = numbered ? numbered_prog__bind_maps(prog) : 0;
-		err = err ?: info_prog__run(prog, numbered ? NUMBERED_RUNS : 1);
+		if (!err)
+			err = numbered ? numbered_prog__run(prog, ms) : info_prog__run(prog, 1);
 		close(prog);
 		if (err) {
 			fprintf(stderr, "bpf_load_cycles: run: %s\n", strerror(-err));
@@ -138,11 +161,13 @@ static int cycles(int first, int nr, int step)
 
 int main(int argc, char **argv)
 {
-	int nr = argc == 3 ? atoi(argv[1]) : 0, procs = nr > 0 ? atoi(argv[2]) : 0;
+	int nr = argc == 3 || argc == 4 ? atoi(argv[1]) : 0;
+	int procs = nr > 0 ? atoi(argv[2]) : 0;
+	long ms = argc == 4 ? atol(argv[3]) : 0;
 	int i, status, failed = 0;
 
 	if (procs <= 0) {
-		fprintf(stderr, "usage: bpf_load_cycles CYCLES PROCESSES\n");
+		fprintf(stderr, "usage: bpf_load_cycles CYCLES PROCESSES [MILLISECONDS]\n");
 		return 2;
 	}
 	for (i = 0; i < procs; i++) {
@@ -155,7 +180,7 @@ int main(int argc, char **argv)
 		}
 		if (!pid) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			exit(cycles(i, nr, procs));
+			exit(cycles(i, nr, procs, ms));
 		}
 	}
 	while (wait(&status) > 0)

@@ -338,28 +338,100 @@ TEST_F_TIMEOUT(retain, budget, TEST_S)
 	EXPECT_EQ(0, count_of(self->event, "bpf_retained"));
 }
 
+#define NR_LARGE	4000
+
+/* A program of some 28 KB, with the types @btf unless that is 0 */
+static int load_large(int nr, int btf)
+{
+	static struct bpf_insn insns[NR_LARGE];
+	const struct bpf_func_info func = { 0, 3 };
+	union bpf_attr attr = { .prog_type = BPF_PROG_TYPE_SOCKET_FILTER };
+	int i;
+
+	if (btf) {
+		attr.prog_btf_fd = btf;
+		attr.func_info = (unsigned long)&func;
+		attr.func_info_cnt = 1;
+		attr.func_info_rec_size = sizeof(func);
+	}
+	insns[0] = BPF_RAW_MOV_IMM(BPF_REG_0, 0);
+	for (i = 1; i < nr - 1; i++)
+		insns[i] = BPF_RAW_INSN(BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_0, 0, 0, i);
+	insns[nr - 1] = BPF_RAW_EXIT();
+	return bpf_raw_load(&attr, insns, nr);
+}
+
+/* Types of 40 KB */
+static int load_large_btf(void)
+{
+	static struct {
+		struct info_btf b;
+		char more[40 << 10];
+	} large = {
+		.b = {
+			.hdr = {
+				.magic = BTF_MAGIC,
+				.version = BTF_VERSION,
+				.hdr_len = sizeof(large.b.hdr),
+				.type_len = offsetof(struct info_btf, strs) - sizeof(large.b.hdr),
+				.str_off = offsetof(struct info_btf, strs) - sizeof(large.b.hdr),
+				.str_len = sizeof(large) - offsetof(struct info_btf, strs),
+			},
+			.t_int = { { S_INT, BTF_KIND_INT << 24, { 4 } },
+				   (BTF_INT_SIGNED << 24) | 32 },
+			.proto = { 0, BTF_KIND_FUNC_PROTO << 24, { 1 } },
+			.main = { S_MAIN, (BTF_KIND_FUNC << 24) | BTF_FUNC_GLOBAL, { 2 } },
+			.sub = { S_SUB, (BTF_KIND_FUNC << 24) | BTF_FUNC_STATIC, { 2 } },
+			.strs = "\0int\0" INFO_PROG_NAME "\0told_sub",
+		},
+	};
+	union bpf_attr attr = {
+		.btf = (unsigned long)&large,
+		.btf_size = sizeof(large),
+	};
+
+	return bpf_raw(BPF_BTF_LOAD, &attr);
+}
+
 /* What does not fit alone does not drive out others. */
 TEST_F_TIMEOUT(retain, too_large, TEST_S)
 {
-	static struct bpf_insn insns[4000];
-	const int nr = sizeof(insns) / sizeof(*insns);
 	long long kept;
-	int i, prog;
-
-	for (i = 0; i < nr - 1; i++)
-		insns[i] = BPF_RAW_INSN(BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_0, 0, 0, i);
-	insns[0] = BPF_RAW_MOV_IMM(BPF_REG_0, 0);
-	insns[nr - 1] = BPF_RAW_EXIT();
+	int prog;
 
 	ASSERT_EQ(0, set_budget(8));
 	ASSERT_EQ(0, end_programs(self->event, 2));
 	kept = count_of(self->event, "bpf_retained");
 	EXPECT_LT(0, kept);
-	prog = bpf_raw_load_named(BPF_PROG_TYPE_SOCKET_FILTER, "too_large", insns, nr);
+	prog = load_large(NR_LARGE, 0);
 	ASSERT_LE(0, prog);
 	close_fd(&prog);
 	ASSERT_EQ(0, end_programs(self->event, 1));
 	EXPECT_LE(kept, count_of(self->event, "bpf_retained"));
+}
+
+/* Nor if it fits without the types that it shares with one that is kept. */
+TEST_F_TIMEOUT(retain, too_large_with_types, TEST_S)
+{
+	int btf = load_large_btf(), prog;
+	long long kept;
+
+	ASSERT_LE(0, btf);
+	ASSERT_EQ(0, set_budget(64));
+	prog = load_large(2, btf);
+	ASSERT_LE(0, prog);
+	close_fd(&prog);
+	ASSERT_EQ(0, end_programs(self->event, 1));
+	kept = count_of(self->event, "bpf_retained");
+	EXPECT_LE(2, kept);
+	EXPECT_LT(40 << 10, count_of(self->event, "bpf_retained_bytes"));
+
+	prog = load_large(NR_LARGE, btf);
+	ASSERT_LE(0, prog);
+	close_fd(&prog);
+	ASSERT_EQ(0, end_programs(self->event, 1));
+	EXPECT_LE(kept, count_of(self->event, "bpf_retained"));
+	close_fd(&btf);
 }
 
 /* Who has a file of it, has it; what was asked for is no loss. */

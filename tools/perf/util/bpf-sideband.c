@@ -37,11 +37,15 @@
 #include "env.h"
 #include "evlist.h"
 #include "evsel.h"
+#include "ksym-log.h"
 #include "perf_api_probe.h"
+#include "record.h"
 
 /* So many in a row are not ready: ask no more of them for now. */
 #define MAX_NOT_READY	64
 #define WAIT_STEP_MS	10
+/* Some hundred thousand records: no ring buffer reaches as far back */
+#define LOG_MAX_BYTES	(16 << 20)
 
 /* Ids of programs, oldest first */
 struct id_list {
@@ -61,6 +65,9 @@ struct bpf_sideband {
 	/* programs that have ended, of which the first are marked */
 	struct id_list			ended;
 	size_t				nr_marked;
+	/* all records, for files that are told of at their end, or NULL */
+	struct ksym_log			*log;
+	u64				log_mark;
 };
 
 /**
@@ -91,6 +98,7 @@ void bpf_sideband__delete(struct bpf_sideband *sb)
 		return;
 	free(sb->queue.ids);
 	free(sb->ended.ids);
+	ksym_log__delete(sb->log);
 	free(sb);
 }
 
@@ -149,9 +157,30 @@ static void bpf_sideband__loaded(struct bpf_sideband *sb, u32 id)
 	}
 }
 
+static void bpf_sideband__add_to_log(struct bpf_sideband *sb, const union perf_event *event)
+{
+	size_t size = event->header.size - evsel__id_hdr_size(sb->evsel);
+	u64 time;
+
+	if (evsel__parse_sample_timestamp(sb->evsel, (union perf_event *)event, &time) ||
+	    ksym_log__add(sb->log, event, size, time))
+		sb->counts.lost++;
+}
+
+/* The event has no map of a task: the kernel's are those of modules. */
+static bool is_of_kernel_text(const union perf_event *event)
+{
+	return event->header.type == PERF_RECORD_KSYMBOL ||
+	       event->header.type == PERF_RECORD_BPF_EVENT ||
+	       event->header.type == PERF_RECORD_MMAP2;
+}
+
 static int bpf_sideband__process(union perf_event *event, void *data)
 {
 	struct bpf_sideband *sb = data;
+
+	if (sb->log && is_of_kernel_text(event))
+		bpf_sideband__add_to_log(sb, event);
 
 	if (event->header.type == PERF_RECORD_LOST)
 		sb->counts.lost += event->lost.lost;
@@ -228,8 +257,11 @@ static bool bpf_sideband__idle(void *data, int wait_ms)
  */
 void bpf_sideband__mark(struct bpf_sideband *sb)
 {
-	if (sb)
-		sb->nr_marked = sb->ended.nr;
+	if (!sb)
+		return;
+	sb->nr_marked = sb->ended.nr;
+	if (sb->log)
+		sb->log_mark = ksym_log__mark(sb->log);
 }
 
 /**
@@ -243,6 +275,8 @@ void bpf_sideband__forget(struct bpf_sideband *sb)
 {
 	size_t i, kept = 0;
 
+	if (sb && sb->log)
+		ksym_log__fold(sb->log, sb->log_mark);
 	if (!sb || !sb->nr_marked)
 		return;
 
@@ -305,6 +339,42 @@ int bpf_sideband__add_event(struct bpf_sideband *sb, struct evlist *evlist)
 	sb->evsel->core.system_wide = perf_can_record_cpu_wide();
 	sb->evsel->side_band.idle = bpf_sideband__idle;
 	return 0;
+}
+
+/**
+ * bpf_sideband__keep_log - keep the records, for files that are told of at their end
+ * @sb: has its event, which is not yet open
+ * @opts: of the samples, which have the same clock
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int bpf_sideband__keep_log(struct bpf_sideband *sb, const struct record_opts *opts)
+{
+	struct perf_event_attr *attr = &sb->evsel->core.attr;
+
+	sb->log = ksym_log__new(LOG_MAX_BYTES);
+	if (!sb->log)
+		return -ENOMEM;
+
+	attr->ksymbol = 1;
+	attr->ksymbol_all = 1;
+	attr->build_id = opts->build_id;
+	attr->sample_type |= PERF_SAMPLE_TIME;
+	attr->use_clockid = opts->use_clockid;
+	if (opts->use_clockid)
+		attr->clockid = opts->clockid;
+	return 0;
+}
+
+/**
+ * bpf_sideband__log - the records that are kept
+ * @sb: may be NULL; its evlist is locked while the log is used
+ *
+ * Return: NULL without a log.
+ */
+struct ksym_log *bpf_sideband__log(struct bpf_sideband *sb)
+{
+	return sb ? sb->log : NULL;
 }
 
 /**

@@ -7,7 +7,9 @@
 #include <linux/compiler.h>
 
 struct evlist;
+struct ksym_log;
 struct perf_env;
+struct record_opts;
 
 /**
  * struct bpf_sideband_counts - what became of the BPF programs that were loaded
@@ -37,12 +39,19 @@ struct bpf_sideband;
 struct bpf_sideband *bpf_sideband__new(struct perf_env *env, bool wait);
 void bpf_sideband__delete(struct bpf_sideband *sb);
 int bpf_sideband__add_event(struct bpf_sideband *sb, struct evlist *evlist);
+int bpf_sideband__keep_log(struct bpf_sideband *sb, const struct record_opts *opts);
+struct ksym_log *bpf_sideband__log(struct bpf_sideband *sb);
 void bpf_sideband__mark(struct bpf_sideband *sb);
 void bpf_sideband__forget(struct bpf_sideband *sb);
 size_t bpf_sideband__nr_unready(const struct bpf_sideband *sb);
 void bpf_sideband__counts(const struct bpf_sideband *sb, struct bpf_sideband_counts *counts);
 int bpf_sideband_counts__fprintf(const struct bpf_sideband_counts *counts, FILE *fp);
 #else
+static inline struct ksym_log *bpf_sideband__log(struct bpf_sideband *sb __maybe_unused)
+{
+	return NULL;
+}
+
 static inline void bpf_sideband__delete(struct bpf_sideband *sb __maybe_unused) { }
 
 static inline void bpf_sideband__mark(struct bpf_sideband *sb __maybe_unused) { }

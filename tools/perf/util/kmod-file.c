@@ -117,7 +117,7 @@ static bool kmod_search__run(struct kmod_search *search, struct machine *machine
 		return false;
 
 	release = recorded_release(machine, &uts);
-	if (!release || strchr(release, '/'))
+	if (!release || release[0] == '.' || strchr(release, '/'))
 		return false;
 
 	if (symbol_conf.symfs_layout_flat)
