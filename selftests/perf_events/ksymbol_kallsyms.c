@@ -6,7 +6,8 @@
  *   /proc/kallsyms   a reader that is slow sees each symbol that was there all
  *                    the time, once, though others go meanwhile; the functions
  *                    of a module's init text, which ftrace keeps, too
- *   callchains       go on past a classic BPF filter, and name it
+ *   callchains       go on past a classic BPF filter, and name it; its name is for
+ *                    those who see addresses
  */
 #define _GNU_SOURCE
 #include <stdbool.h>
@@ -301,6 +302,41 @@ TEST_F_TIMEOUT(callchain, goes_past_a_filter, TEST_S)
 #ifdef __x86_64__
 	EXPECT_TRUE(syscall) TH_LOG("the callchain ends before the system call");
 #endif
+}
+
+#define SYSCTL_KERNEL	"/proc/sys/kernel"
+
+/* Return: how many filters /proc/kallsyms lists, or -errno. */
+static int count_filters(void)
+{
+	FILE *f = fopen("/proc/kallsyms", "re");
+	char line[512];
+	int nr = 0;
+
+	if (!f)
+		return -errno;
+	while (fgets(line, sizeof(line), f))
+		nr += !!strstr(line, " cbpf_prog_");
+	fclose(f);
+	return nr;
+}
+
+/* Who sees no addresses would learn from the name who else has the same filter. */
+TEST_F_TIMEOUT(callchain, filter_is_not_for_all, TEST_S)
+{
+	bool shown = read_number(SYSCTL_KERNEL "/kptr_restrict") == 0;
+	pid_t pid;
+	int status;
+
+	EXPECT_LT(0, count_filters());
+	ASSERT_EQ(0, write_file(SYSCTL_KERNEL, "kptr_restrict", "1"));
+	pid = fork();
+	if (!pid)
+		_exit(setuid(1000) ? 255 : count_filters());
+	EXPECT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, write_file(SYSCTL_KERNEL, "kptr_restrict", shown ? "0" : "1"));
+	ASSERT_TRUE(WIFEXITED(status));
+	EXPECT_EQ(0, WEXITSTATUS(status)) TH_LOG("uid 1000 sees %d", WEXITSTATUS(status));
 }
 
 TEST_HARNESS_MAIN
