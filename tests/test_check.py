@@ -12,17 +12,18 @@ BUILDS = ("base", "tree", "lint", "perf", "selftests", "kernel")
 PASSES, FAILS = "def test_it(): pass\n", "def test_it(): assert not 'true'\n"
 
 
-@pytest.mark.parametrize("debug, others, status", [
+@pytest.mark.parametrize("beside, others, status", [
     (PASSES, PASSES, 0), (FAILS, PASSES, 1), (PASSES, FAILS, 1)],
-    ids=("both-pass", "debug-fails", "others-fail"))
-def test_status(debug: str, others: str, status: int, tmp_path: Path) -> None:
+    ids=("both-pass", "beside-fails", "others-fail"))
+def test_status(beside: str, others: str, status: int, tmp_path: Path) -> None:
     """It ran both to their end, and its status is that of CI."""
     toy = copy_tooling(tmp_path / "repo")
     for script in BUILDS:
         (toy.top / "stack" / script).write_text("#!/bin/sh\n")
-    (toy.top / "tests/test_debug_guest.py").write_text(debug)
+    (toy.top / "tests/test_debug_guest.py").write_text(beside)
+    (toy.top / "tests/test_guest_failures.py").write_text(PASSES)
     (toy.top / "tests/test_others.py").write_text(others)
     done = toy.run("stack/check")
     assert done.returncode == status, done.stdout + done.stderr
-    for name, source in (("debug", debug), ("all-others", others)):
-        assert f"{name}: 1 {'passed' if source is PASSES else 'failure'}" in done.stdout
+    assert f"beside: {'2 passed' if beside is PASSES else '1 failure, 1 passed'}" in done.stdout
+    assert f"all-others: 1 {'passed' if others is PASSES else 'failure'}" in done.stdout
