@@ -14,7 +14,7 @@ from guest_plan import Entry, read_plan  # noqa: E402  pylint: disable=wrong-imp
 # Of all sources at once, a round after the other (ksymbol_churn.c).
 CHURN_SECONDS = "300"
 # Of bpf_retain_churn.c
-BPF_CHURN_SECONDS = "60"
+BPF_CHURN_SECONDS = "300"
 CHECKERS = ("KASAN", "PROVE_LOCKING", "PROVE_RCU", "DEBUG_ATOMIC_SLEEP",
             "DEBUG_KMEMLEAK")
 

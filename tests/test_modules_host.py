@@ -205,12 +205,31 @@ def test_exit_text(tmp_path: Path) -> None:
         "dummy_exit": "50.00%", "dummy_work": "25.00%", "dummy_stop": "25.00%"}
 
 
-@pytest.mark.both
 def test_exit_text_elsewhere_in_the_file(tmp_path: Path) -> None:
-    """What follows the text in memory is not what follows it in the file: no name."""
+    """Init text is between it and the other text, but not in memory: for each load."""
+    install(tmp_path, "dummy", ID_A, sections=(".text.unlikely", ".init.text", ".exit.text"))
+    offset = 4 * FUNCTION
+    records: list[Union[Record, Sample]] = []
+    for base in (BASE, AGAIN):
+        records += [mmap2("[dummy]", base, ID_A), Sample(base + offset + 4),
+                    Sample(base + offset + FUNCTION + 4), Sample(base + 3 * FUNCTION),
+                    gone("dummy", base), Sample(base + offset + 4)]
+    file_of(records).write(tmp_path / "perf.data")
+    result = run_perf(tmp_path, ["script", "-i", "perf.data", "-F", "ip,sym", "--symfs", "root"])
+    assert result.out.split()[1::2] == 2 * ["dummy_stop", "dummy_exit", "dummy_panic",
+                                            "[unknown]"], str(result)
+
+
+def test_exit_text_of_a_piece(tmp_path: Path) -> None:
+    """Other text took the place of the module's first, and then of its last."""
     install(tmp_path, "dummy", ID_A, sections=(".init.text", ".exit.text"))
-    found = symbols(tmp_path, [mmap2("[dummy]", BASE, ID_A), Sample(BASE + 2 * FUNCTION + 4)])
-    assert not {"dummy_setup", "dummy_init"} & set(found), found
+    exit_text = BASE + 2 * FUNCTION
+    records = [mmap2("[dummy]", BASE, ID_A), pd.ksymbol("bpf_prog_1_other", BASE, 8),
+               Sample(exit_text + 4), Sample(BASE + FUNCTION),
+               pd.ksymbol("bpf_prog_2_other", exit_text, 8), Sample(exit_text + 4),
+               Sample(exit_text + FUNCTION + 4)]
+    assert symbols(tmp_path, records) == {"dummy_stop": "25.00%", "dummy_work": "25.00%",
+                                          "dummy_exit": "25.00%", "bpf_prog_2_other": "25.00%"}
 
 
 @pytest.mark.parametrize("init_first", [False, True], ids=("core", "init"))

@@ -5,16 +5,18 @@ import pathlib
 from typing import List, NamedTuple
 
 KINDS = ("kselftest", "perf-shell", "kunit", "script")
-WORDS = ("both", "perf")
+WORDS = ("both", "perf", "debug")
 
 
 class Entry(NamedTuple):
     """One planned test: its kind, its path, whether it is meant to pass on the
-    unpatched base too, and whether it is of perf alone."""
+    unpatched base too, whether it is of perf alone, and whether it is for the debug
+    kernel alone."""
     kind: str
     path: str
     both: bool
     perf: bool = False
+    debug: bool = False
 
     @property
     def name(self) -> str:
@@ -30,13 +32,13 @@ def parse_line(line: str, where: str) -> Entry:
             or not set(words) <= set(WORDS)):
         raise ValueError(f"{where}: {line.strip()!r} is no entry of a plan; "
                          f"write `{'|'.join(KINDS)} PATH [{'] ['.join(WORDS)}]`")
-    return Entry(kind, rest[0], "both" in words, "perf" in words)
+    return Entry(kind, rest[0], *(word in words for word in WORDS))
 
 
 def read_plan(path: pathlib.Path, debug: bool = False) -> List[Entry]:
     """The entries of a plan in order, for the debug kernel without those of perf
-    alone; raises ValueError for a line that is no entry, for an entry that occurs
-    twice, and for a plan without any."""
+    alone, and for others without those for it; raises ValueError for a line that is no
+    entry, for an entry that occurs twice, and for a plan without any."""
     entries: List[Entry] = []
     for number, line in enumerate(path.read_text().splitlines(), 1):
         line = line.split("#")[0]
@@ -48,4 +50,4 @@ def read_plan(path: pathlib.Path, debug: bool = False) -> List[Entry]:
         entries.append(entry)
     if not entries:
         raise ValueError(f"{path}: an empty plan tests nothing")
-    return [entry for entry in entries if not (debug and entry.perf)]
+    return [entry for entry in entries if not (entry.perf if debug else entry.debug)]

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What perf inject keeps of BPF programs in a file, and what it must not."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import perfdata as pd
+from perfdata import Function, Line, Program, Sample
+from subject import run_perf
+from x86 import NOP, RET, mov
+
+MAIN, SUB = 0xffffffffc0123450, 0xffffffffc0567890
+CODE = mov(0x1111) + NOP + RET
+
+
+def program() -> Program:
+    """A program of two functions, with source lines."""
+    return Program(42, "main_prog", [
+        Function(name, addr, CODE, [Line(0, "prog.c", 7, 1, "\tint x = 0x1111;")])
+        for name, addr in (("main_prog", MAIN), ("sub", SUB))])
+
+
+def injected(tmp_path: Path, *options: str) -> Path:
+    """Return what perf inject makes of a recording of the program."""
+    pd.recording([program()], [Sample(MAIN), Sample(SUB)]).write(tmp_path / "perf.data")
+    done = run_perf(tmp_path, ["inject", "-i", "perf.data", "-o", "injected.data", *options])
+    assert done.status == 0, done
+    return tmp_path / "injected.data"
+
+
+def samples(tmp_path: Path, path: Path) -> list[list[str]]:
+    """Return address and symbol of each sample."""
+    script = run_perf(tmp_path, ["script", "-i", path.name, "-F", "ip,sym"])
+    assert script.status == 0, script
+    return [line.split() for line in script.out.splitlines()]
+
+
+def test_aslr_hides_programs(tmp_path: Path) -> None:
+    """No address of a program is left in the file, and their names still are."""
+    path = injected(tmp_path, "--aslr")
+    blob = path.read_bytes()
+    leaks = [hex(addr) for addr in (MAIN, SUB) if addr.to_bytes(8, "little") in blob]
+    assert not leaks
+    names = [symbol for _, symbol in samples(tmp_path, path)]
+    assert names == [program().symbol(0), program().symbol(1)]
+
+
+@pytest.mark.both
+def test_programs_are_kept(tmp_path: Path) -> None:
+    """Without --aslr everything is as it was recorded."""
+    path = injected(tmp_path)
+    assert samples(tmp_path, path) == [
+        [f"{addr:x}", program().symbol(i)] for i, addr in enumerate((MAIN, SUB))]
+    blob = path.read_bytes()
+    assert all(addr.to_bytes(8, "little") in blob for addr in (MAIN, SUB))
