@@ -7,6 +7,7 @@
 #define SELFTESTS_PERF_EVENTS_BPF_INFO_H
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bpf_raw.h"
@@ -87,7 +88,8 @@ struct info_btf {
 /* Offsets in the strings */
 enum { S_INT = 1, S_MAIN = 5, S_SUB = 15, S_FILE = 24, S_LINE = 31 };
 
-static inline int info_btf__load(void)
+/* The types of the program below, and @more bytes that nobody refers to. */
+static inline int info_btf__load(size_t more)
 {
 	const struct info_btf b = {
 		.hdr = {
@@ -96,7 +98,7 @@ static inline int info_btf__load(void)
 			.hdr_len = sizeof(b.hdr),
 			.type_len = offsetof(struct info_btf, strs) - sizeof(b.hdr),
 			.str_off = offsetof(struct info_btf, strs) - sizeof(b.hdr),
-			.str_len = sizeof(b.strs),
+			.str_len = sizeof(b.strs) + more,
 		},
 		.t_int = { { S_INT, BTF_KIND_INT << 24, { 4 } },
 			   (BTF_INT_SIGNED << 24) | 32 },
@@ -105,12 +107,17 @@ static inline int info_btf__load(void)
 		.sub = { S_SUB, (BTF_KIND_FUNC << 24) | BTF_FUNC_STATIC, { 2 } },
 		.strs = "\0int\0" INFO_PROG_NAME "\0told_sub\0told.c\0return 0;",
 	};
-	union bpf_attr attr = {
-		.btf = (unsigned long)&b,
-		.btf_size = sizeof(b),
-	};
+	union bpf_attr attr = { .btf_size = sizeof(b) + more };
+	char *buf = calloc(1, attr.btf_size);
+	int fd;
 
-	return bpf_raw(BPF_BTF_LOAD, &attr);
+	if (!buf)
+		return -ENOMEM;
+	memcpy(buf, &b, sizeof(b));
+	attr.btf = (unsigned long)buf;
+	fd = bpf_raw(BPF_BTF_LOAD, &attr);
+	free(buf);
+	return fd;
 }
 
 /*
@@ -120,7 +127,7 @@ static inline int info_btf__load(void)
  */
 static inline int info_prog__load_with(int bpf_throw)
 {
-	int map = bpf_raw_value_map(sizeof(__u64), NULL), btf = info_btf__load(), prog;
+	int map = bpf_raw_value_map(sizeof(__u64), NULL), btf = info_btf__load(0), prog;
 	const struct bpf_func_info funcs[] = { { 0, 3 }, { 9, 4 } };
 	const struct bpf_line_info lines[] = {
 		{ 0, S_FILE, S_LINE, 10 << 10 | 1 }, { 3, S_FILE, S_LINE, 11 << 10 | 2 },

@@ -339,6 +339,7 @@ TEST_F_TIMEOUT(retain, budget, TEST_S)
 }
 
 #define NR_LARGE	4000
+#define TYPES_SIZE	(40 << 10)
 
 /* A program of some 28 KB, with the types @btf unless that is 0 */
 static int load_large(int nr, int btf)
@@ -361,38 +362,6 @@ static int load_large(int nr, int btf)
 	return bpf_raw_load(&attr, insns, nr);
 }
 
-/* Types of 40 KB */
-static int load_large_btf(void)
-{
-	static struct {
-		struct info_btf b;
-		char more[40 << 10];
-	} large = {
-		.b = {
-			.hdr = {
-				.magic = BTF_MAGIC,
-				.version = BTF_VERSION,
-				.hdr_len = sizeof(large.b.hdr),
-				.type_len = offsetof(struct info_btf, strs) - sizeof(large.b.hdr),
-				.str_off = offsetof(struct info_btf, strs) - sizeof(large.b.hdr),
-				.str_len = sizeof(large) - offsetof(struct info_btf, strs),
-			},
-			.t_int = { { S_INT, BTF_KIND_INT << 24, { 4 } },
-				   (BTF_INT_SIGNED << 24) | 32 },
-			.proto = { 0, BTF_KIND_FUNC_PROTO << 24, { 1 } },
-			.main = { S_MAIN, (BTF_KIND_FUNC << 24) | BTF_FUNC_GLOBAL, { 2 } },
-			.sub = { S_SUB, (BTF_KIND_FUNC << 24) | BTF_FUNC_STATIC, { 2 } },
-			.strs = "\0int\0" INFO_PROG_NAME "\0told_sub",
-		},
-	};
-	union bpf_attr attr = {
-		.btf = (unsigned long)&large,
-		.btf_size = sizeof(large),
-	};
-
-	return bpf_raw(BPF_BTF_LOAD, &attr);
-}
-
 /* What does not fit alone does not drive out others. */
 TEST_F_TIMEOUT(retain, too_large, TEST_S)
 {
@@ -413,7 +382,7 @@ TEST_F_TIMEOUT(retain, too_large, TEST_S)
 /* Nor if it fits without the types that it shares with one that is kept. */
 TEST_F_TIMEOUT(retain, too_large_with_types, TEST_S)
 {
-	int btf = load_large_btf(), prog;
+	int btf = info_btf__load(TYPES_SIZE), prog;
 	long long kept;
 
 	ASSERT_LE(0, btf);
@@ -424,7 +393,7 @@ TEST_F_TIMEOUT(retain, too_large_with_types, TEST_S)
 	ASSERT_EQ(0, end_programs(self->event, 1));
 	kept = count_of(self->event, "bpf_retained");
 	EXPECT_LE(2, kept);
-	EXPECT_LT(40 << 10, count_of(self->event, "bpf_retained_bytes"));
+	EXPECT_LT(TYPES_SIZE, count_of(self->event, "bpf_retained_bytes"));
 
 	prog = load_large(NR_LARGE, btf);
 	ASSERT_LE(0, prog);
