@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * BPF programs that are attached to perf events: which children have them, with
+ * which cookie, and what is told of the times that they did not run.
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "kselftest_harness.h"
+#include "bpf_event.h"
+#include "ksym_env.h"
+
+#define FORK_ID		"/sys/kernel/tracing/events/sched/sched_process_fork/id"
+#define COOKIE		0xabc
+#define MISS_S		20
+#define MISS_HZ		10000
+
+/* From the id of a process to the cookie that its program has */
+static int cookie_map(void)
+{
+	union bpf_attr attr = {
+		.map_type = BPF_MAP_TYPE_HASH,
+		.key_size = sizeof(__u64),
+		.value_size = sizeof(__u64),
+		.max_entries = 16,
+	};
+
+	return bpf_raw(BPF_MAP_CREATE, &attr);
+}
+
+static int load_cookie_reader(int map)
+{
+	const struct bpf_insn insns[] = {
+		BPF_RAW_CALL(BPF_FUNC_get_attach_cookie),
+		BPF_RAW_INSN(BPF_STX | BPF_MEM | BPF_DW, BPF_REG_10, BPF_REG_0, -8, 0),
+		BPF_RAW_CALL(BPF_FUNC_get_current_pid_tgid),
+		BPF_RAW_INSN(BPF_ALU64 | BPF_RSH | BPF_K, BPF_REG_0, 0, 0, 32),
+		BPF_RAW_INSN(BPF_STX | BPF_MEM | BPF_DW, BPF_REG_10, BPF_REG_0, -16, 0),
+		BPF_RAW_LD_IMM64_LO(BPF_REG_1, BPF_PSEUDO_MAP_FD, map),
+		BPF_RAW_LD_IMM64_HI(0),
+		BPF_RAW_MOV_REG(BPF_REG_2, BPF_REG_10),
+		BPF_RAW_INSN(BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_2, 0, 0, -16),
+		BPF_RAW_MOV_REG(BPF_REG_3, BPF_REG_10),
+		BPF_RAW_INSN(BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_3, 0, 0, -8),
+		BPF_RAW_MOV_IMM(BPF_REG_4, BPF_ANY),
+		BPF_RAW_CALL(BPF_FUNC_map_update_elem),
+		BPF_RAW_MOV_IMM(BPF_REG_0, 1),
+		BPF_RAW_EXIT(),
+	};
+
+	return bpf_raw_load_named(BPF_PROG_TYPE_PERF_EVENT, "read_cookie", insns,
+				  sizeof(insns) / sizeof(*insns));
+}
+
+/* Return: 0 or -errno. */
+static int cookie_of(int map, pid_t pid, __u64 *cookie)
+{
+	__u64 key = pid;
+	union bpf_attr attr = {
+		.map_fd = map,
+		.key = (unsigned long)&key,
+		.value = (unsigned long)cookie,
+	};
+
+	return bpf_raw(BPF_MAP_LOOKUP_ELEM, &attr);
+}
+
+/* A child that has page faults, and ends. Return: its id, or -errno. */
+static pid_t child_with_faults(void)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid)
+		_exit(!!fault_pages(4));
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return -errno;
+	return WIFEXITED(status) && !WEXITSTATUS(status) ? pid : -EFAULT;
+}
+
+FIXTURE(attach) {
+	int map, prog, event;
+};
+
+FIXTURE_SETUP(attach)
+{
+	self->map = -1;
+	self->prog = -1;
+	self->event = -1;
+	if (geteuid())
+		SKIP(return, "needs root");
+}
+
+FIXTURE_TEARDOWN(attach)
+{
+	close_fd(&self->event);
+	close_fd(&self->prog);
+	close_fd(&self->map);
+}
+
+/* A child's program has the cookie of its parent's. */
+TEST_F(attach, cookie_is_inherited)
+{
+	struct perf_event_attr attr = sw_event_attr(PERF_COUNT_SW_PAGE_FAULTS);
+	__u64 cookie = 0;
+	int link;
+	pid_t pid;
+
+	attr.inherit = 1;
+	self->map = cookie_map();
+	ASSERT_LE(0, self->map);
+	self->prog = load_cookie_reader(self->map);
+	ASSERT_LE(0, self->prog);
+	self->event = open_own_event(&attr);
+	ASSERT_LE(0, self->event);
+	link = link_to_event(self->prog, self->event, COOKIE);
+	ASSERT_LE(0, link);
+	ASSERT_EQ(0, event_ioctl(self->event, PERF_EVENT_IOC_ENABLE, 0));
+
+	ASSERT_EQ(0, fault_pages(4));
+	pid = child_with_faults();
+	ASSERT_LT(0, pid);
+	ASSERT_EQ(0, cookie_of(self->map, getpid(), &cookie));
+	EXPECT_EQ(COOKIE, cookie);
+	ASSERT_EQ(0, cookie_of(self->map, pid, &cookie));
+	EXPECT_EQ(COOKIE, cookie);
+	close_fd(&link);
+}
+
+/* The program of a tracepoint is there for all, also after the end of a child. */
+TEST_F(attach, tracepoint_outlives_a_child)
+{
+	long id = read_number(FORK_ID);
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_TRACEPOINT,
+		.config = id,
+		.size = sizeof(attr),
+		.sample_period = 1,
+		.inherit = 1,
+	};
+	__u64 before, after;
+
+	if (id < 0)
+		SKIP(return, "no " FORK_ID ": mount tracefs");
+	self->map = bpf_raw_value_map(sizeof(__u64), NULL);
+	ASSERT_LE(0, self->map);
+	self->prog = load_counter(BPF_PROG_TYPE_TRACEPOINT, self->map);
+	ASSERT_LE(0, self->prog);
+	self->event = open_own_event(&attr);
+	ASSERT_LE(0, self->event);
+	ASSERT_EQ(0, event_ioctl(self->event, PERF_EVENT_IOC_SET_BPF, self->prog));
+
+	ASSERT_LT(0, child_with_faults());
+	ASSERT_EQ(0, bpf_raw_map_lookup(self->map, &before));
+	EXPECT_LE(1, before);
+	ASSERT_LT(0, child_with_faults());
+	ASSERT_EQ(0, bpf_raw_map_lookup(self->map, &after));
+	EXPECT_LT(before, after);
+}
+
+/* Return: how often the program could not run, or -errno. */
+static long long misses_of(int prog)
+{
+	struct bpf_prog_info info = {};
+	union bpf_attr attr = {
+		.info = {
+			.bpf_fd = prog,
+			.info_len = sizeof(info),
+			.info = (unsigned long)&info,
+		},
+	};
+	int err = bpf_raw(BPF_OBJ_GET_INFO_BY_FD, &attr);
+
+	return err ?: (long long)info.recursion_misses;
+}
+
+/*
+ * While a hash map is updated no program runs on that CPU, lest it updates that
+ * map: samples are lost then, and counted.
+ */
+TEST_F(attach, misses_are_counted)
+{
+	struct perf_event_attr attr = sw_event_attr(PERF_COUNT_SW_CPU_CLOCK);
+	time_t end = time(NULL) + MISS_S;
+	int hash = cookie_map(), i;
+	__u64 key = 1, runs;
+	union bpf_attr update = {
+		.map_fd = hash,
+		.key = (unsigned long)&key,
+		.value = (unsigned long)&key,
+	};
+
+	attr.freq = 1;
+	attr.sample_freq = MISS_HZ;
+	ASSERT_LE(0, hash);
+	self->map = bpf_raw_value_map(sizeof(__u64), NULL);
+	ASSERT_LE(0, self->map);
+	self->prog = load_counter(BPF_PROG_TYPE_PERF_EVENT, self->map);
+	ASSERT_LE(0, self->prog);
+	self->event = open_own_event(&attr);
+	ASSERT_LE(0, self->event);
+	ASSERT_EQ(0, event_ioctl(self->event, PERF_EVENT_IOC_SET_BPF, self->prog));
+	ASSERT_EQ(0, event_ioctl(self->event, PERF_EVENT_IOC_ENABLE, 0));
+
+	while (!misses_of(self->prog) && time(NULL) < end) {
+		for (i = 0; i < 1000; i++)
+			ASSERT_EQ(0, bpf_raw(BPF_MAP_UPDATE_ELEM, &update));
+	}
+	ASSERT_EQ(0, bpf_raw_map_lookup(self->map, &runs));
+	TH_LOG("%llu runs, %lld misses", (unsigned long long)runs, misses_of(self->prog));
+	EXPECT_LT(0, runs);
+	EXPECT_LT(0, misses_of(self->prog));
+	close_fd(&hash);
+}
+
+/* What never overflows takes no program. */
+TEST_F(attach, not_to_a_counter)
+{
+	struct perf_event_attr attr = sw_event_attr(PERF_COUNT_SW_PAGE_FAULTS);
+
+	attr.sample_period = 0;
+	self->map = bpf_raw_value_map(sizeof(__u64), NULL);
+	ASSERT_LE(0, self->map);
+	self->prog = load_counter(BPF_PROG_TYPE_PERF_EVENT, self->map);
+	ASSERT_LE(0, self->prog);
+	self->event = open_own_event(&attr);
+	ASSERT_LE(0, self->event);
+	EXPECT_EQ(-EINVAL, event_ioctl(self->event, PERF_EVENT_IOC_SET_BPF, self->prog));
+	EXPECT_EQ(-EINVAL, link_to_event(self->prog, self->event, 0));
+}
+
+TEST_HARNESS_MAIN

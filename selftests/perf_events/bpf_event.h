@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * BPF programs for perf events, and events of this process for them: page faults
+ * happen when it wants them, with an address, and context switches without.
+ */
+#ifndef SELFTESTS_PERF_EVENTS_BPF_EVENT_H
+#define SELFTESTS_PERF_EVENTS_BPF_EVENT_H
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+#include <linux/bpf_perf_event.h>
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "bpf_raw.h"
+
+/* "*(u64 *)(r@PTR + @OFF) += r@SRC" */
+#define BPF_RAW_ADD(PTR, OFF, SRC)					\
+	BPF_RAW_INSN(BPF_STX | BPF_ATOMIC | BPF_DW, PTR, SRC, OFF, BPF_ADD)
+
+/* An event that samples each time it happens; change what is different. */
+static inline struct perf_event_attr sw_event_attr(__u64 config)
+{
+	return (struct perf_event_attr) {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = config,
+		.size = sizeof(struct perf_event_attr),
+		.sample_period = 1,
+		.disabled = 1,
+	};
+}
+
+/* Of this thread. Return: an fd or -errno. */
+static inline int open_own_event(struct perf_event_attr *attr)
+{
+	int fd = syscall(__NR_perf_event_open, attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Return: 0 or -errno. */
+static inline int event_ioctl(int event, unsigned long request, long arg)
+{
+	return ioctl(event, request, arg) ? -errno : 0;
+}
+
+/* Return: the fd of a link, or -errno. */
+static inline int link_to_event(int prog, int event, __u64 cookie)
+{
+	union bpf_attr attr = {
+		.link_create = {
+			.prog_fd = prog,
+			.target_fd = event,
+			.attach_type = BPF_PERF_EVENT,
+			.perf_event.bpf_cookie = cookie,
+		},
+	};
+
+	return bpf_raw(BPF_LINK_CREATE, &attr);
+}
+
+/* @nr page faults. Return: 0 or -errno. */
+static inline int fault_pages(int nr)
+{
+	size_t size = sysconf(_SC_PAGESIZE);
+	char *mem = mmap(NULL, nr * size, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (mem == MAP_FAILED)
+		return -errno;
+	madvise(mem, nr * size, MADV_NOHUGEPAGE);
+	memset(mem, 1, nr * size);
+	return munmap(mem, nr * size) ? -errno : 0;
+}
+
+/* A program of @type that counts in @map's value how often it runs. */
+static inline int load_counter(enum bpf_prog_type type, int map)
+{
+	const struct bpf_insn insns[] = {
+		BPF_RAW_LD_IMM64_LO(BPF_REG_1, BPF_PSEUDO_MAP_VALUE, map),
+		BPF_RAW_LD_IMM64_HI(0),
+		BPF_RAW_MOV_IMM(BPF_REG_2, 1),
+		BPF_RAW_ADD(BPF_REG_1, 0, BPF_REG_2),
+		BPF_RAW_MOV_IMM(BPF_REG_0, 1),
+		BPF_RAW_EXIT(),
+	};
+
+	return bpf_raw_load_named(type, "count_runs", insns, sizeof(insns) / sizeof(*insns));
+}
+
+#endif

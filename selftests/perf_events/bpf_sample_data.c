@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What samples of software events have: each event what is its own, and BPF
+ * programs nothing that nobody wrote.
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "kselftest_harness.h"
+#include "bpf_event.h"
+
+#define RING_PAGES	8
+#define NR_FAULTS	16
+#define NR_SWITCHES	200
+#define SLEEP_US	1000	/* long enough to be switched */
+
+struct ring {
+	int event;
+	size_t size;
+	struct perf_event_mmap_page *page;
+};
+
+static int ring__open(struct ring *ring, struct perf_event_attr *attr)
+{
+	ring->size = (RING_PAGES + 1) * sysconf(_SC_PAGESIZE);
+	ring->event = open_own_event(attr);
+	if (ring->event < 0)
+		return ring->event;
+	ring->page = mmap(NULL, ring->size, PROT_READ | PROT_WRITE, MAP_SHARED, ring->event, 0);
+	return ring->page == MAP_FAILED ? -errno : 0;
+}
+
+static void ring__close(struct ring *ring)
+{
+	if (ring->page && ring->page != MAP_FAILED)
+		munmap(ring->page, ring->size);
+	close_fd(&ring->event);
+}
+
+/*
+ * The next sample, which stays where it is until the one after it is asked for;
+ * the rings are larger than what the tests let happen. Return: NULL at the end.
+ */
+static const __u64 *ring__next_sample(const struct ring *ring, __u64 *at)
+{
+	const char *data = (const char *)ring->page + ring->page->data_offset;
+	__u64 head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+
+	while (*at < head) {
+		const struct perf_event_header *header = (const void *)(data + *at);
+
+		*at += header->size;
+		if (header->type == PERF_RECORD_SAMPLE)
+			return (const __u64 *)(header + 1);
+	}
+	return NULL;
+}
+
+FIXTURE(sample) {
+	struct ring first, second;
+	int map, prog;
+};
+
+FIXTURE_SETUP(sample)
+{
+	self->first.event = -1;
+	self->second.event = -1;
+	self->map = -1;
+	self->prog = -1;
+	if (geteuid())
+		SKIP(return, "needs root");
+}
+
+FIXTURE_TEARDOWN(sample)
+{
+	ring__close(&self->first);
+	ring__close(&self->second);
+	close_fd(&self->prog);
+	close_fd(&self->map);
+}
+
+/* Two events of the same thing: each ring has the id of its own. */
+TEST_F(sample, own_id)
+{
+	struct perf_event_attr attr = sw_event_attr(PERF_COUNT_SW_PAGE_FAULTS);
+	struct ring *rings[] = { &self->first, &self->second };
+	int i;
+
+	attr.sample_type = PERF_SAMPLE_ID;
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, ring__open(rings[i], &attr));
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, event_ioctl(rings[i]->event, PERF_EVENT_IOC_ENABLE, 0));
+	ASSERT_EQ(0, fault_pages(NR_FAULTS));
+	for (i = 0; i < 2; i++) {
+		__u64 id, at = 0, nr = 0, others = 0;
+		const __u64 *sample;
+
+		ASSERT_EQ(0, event_ioctl(rings[i]->event, PERF_EVENT_IOC_DISABLE, 0));
+		ASSERT_EQ(0, event_ioctl(rings[i]->event, PERF_EVENT_IOC_ID, (long)&id));
+		while ((sample = ring__next_sample(rings[i], &at))) {
+			nr++;
+			others += *sample != id;
+		}
+		EXPECT_LE(NR_FAULTS, nr);
+		EXPECT_EQ(0, others) TH_LOG("event %d: %llu of %llu samples have another id",
+					    i, others, nr);
+	}
+}
+
+static bool has_kernel_chain(const __u64 *sample)
+{
+	__u64 i;
+
+	for (i = 0; i < sample[0]; i++)
+		if (sample[1 + i] == (__u64)PERF_CONTEXT_KERNEL)
+			return true;
+	return false;
+}
+
+/* Each has the call chain that it asked for: the first is the last one opened. */
+TEST_F(sample, own_callchain)
+{
+	struct perf_event_attr attr = sw_event_attr(PERF_COUNT_SW_CONTEXT_SWITCHES);
+	__u64 at = 0, nr = 0, kernel = 0;
+	const __u64 *sample;
+	int i;
+
+	attr.sample_type = PERF_SAMPLE_CALLCHAIN;
+	attr.exclude_callchain_kernel = 1;
+	ASSERT_EQ(0, ring__open(&self->first, &attr));
+	attr.exclude_callchain_kernel = 0;
+	ASSERT_EQ(0, ring__open(&self->second, &attr));
+	ASSERT_EQ(0, event_ioctl(self->first.event, PERF_EVENT_IOC_ENABLE, 0));
+	ASSERT_EQ(0, event_ioctl(self->second.event, PERF_EVENT_IOC_ENABLE, 0));
+	for (i = 0; i < NR_FAULTS; i++)
+		usleep(SLEEP_US);
+	ASSERT_EQ(0, event_ioctl(self->first.event, PERF_EVENT_IOC_DISABLE, 0));
+	while ((sample = ring__next_sample(&self->first, &at))) {
+		nr++;
+		kernel += has_kernel_chain(sample);
+	}
+	EXPECT_LE(NR_FAULTS / 2, nr);
+	EXPECT_EQ(0, kernel) TH_LOG("%llu of %llu have the kernel's call chain", kernel, nr);
+}
+
+/* Counts its runs in the first u64 of @map's value, and in the second those with an address. */
+static int load_addr_reader(int map)
+{
+	const struct bpf_insn insns[] = {
+		BPF_RAW_INSN(BPF_LDX | BPF_MEM | BPF_DW, BPF_REG_6, BPF_REG_1,
+			     offsetof(struct bpf_perf_event_data, addr), 0),
+		BPF_RAW_LD_IMM64_LO(BPF_REG_1, BPF_PSEUDO_MAP_VALUE, map),
+		BPF_RAW_LD_IMM64_HI(0),
+		BPF_RAW_MOV_IMM(BPF_REG_2, 1),
+		BPF_RAW_ADD(BPF_REG_1, 0, BPF_REG_2),
+		BPF_RAW_INSN(BPF_JMP | BPF_JEQ | BPF_K, BPF_REG_6, 0, 1, 0),
+		BPF_RAW_ADD(BPF_REG_1, 8, BPF_REG_2),
+		BPF_RAW_MOV_IMM(BPF_REG_0, 0),
+		BPF_RAW_EXIT(),
+	};
+
+	return bpf_raw_load_named(BPF_PROG_TYPE_PERF_EVENT, "read_addr", insns,
+				  sizeof(insns) / sizeof(*insns));
+}
+
+/* Context switches have no address, and page faults do. */
+TEST_F(sample, addr_that_nobody_wrote)
+{
+	const __u64 configs[] = { PERF_COUNT_SW_CONTEXT_SWITCHES, PERF_COUNT_SW_PAGE_FAULTS };
+	int i, n;
+
+	for (i = 0; i < 2; i++) {
+		struct perf_event_attr attr = sw_event_attr(configs[i]);
+		struct { __u64 runs, addrs; } seen;
+
+		self->map = bpf_raw_value_map(sizeof(seen), NULL);
+		ASSERT_LE(0, self->map);
+		self->prog = load_addr_reader(self->map);
+		ASSERT_LE(0, self->prog);
+		self->first.event = open_own_event(&attr);
+		ASSERT_LE(0, self->first.event);
+		ASSERT_EQ(0, event_ioctl(self->first.event, PERF_EVENT_IOC_SET_BPF, self->prog));
+		ASSERT_EQ(0, event_ioctl(self->first.event, PERF_EVENT_IOC_ENABLE, 0));
+		if (configs[i] == PERF_COUNT_SW_PAGE_FAULTS)
+			ASSERT_EQ(0, fault_pages(NR_SWITCHES));
+		for (n = 0; i == 0 && n < NR_SWITCHES; n++)
+			usleep(SLEEP_US);
+		close_fd(&self->first.event);
+		ASSERT_EQ(0, bpf_raw_map_lookup(self->map, &seen));
+		TH_LOG("%llu samples, %llu with an address", seen.runs, seen.addrs);
+		EXPECT_LE(NR_SWITCHES / 2, seen.runs);
+		EXPECT_EQ(configs[i] == PERF_COUNT_SW_PAGE_FAULTS ? seen.runs : 0, seen.addrs);
+		close_fd(&self->prog);
+		close_fd(&self->map);
+	}
+}
+
+TEST_HARNESS_MAIN
