@@ -43,6 +43,7 @@ def test_aslr_hides_programs(tmp_path: Path) -> None:
     blob = path.read_bytes()
     leaks = [hex(addr) for addr in (MAIN, SUB) if addr.to_bytes(8, "little") in blob]
     assert not leaks
+    assert CODE not in blob
     names = [symbol for _, symbol in samples(tmp_path, path)]
     assert names == [program().symbol(0), program().symbol(1)]
 
@@ -55,3 +56,18 @@ def test_programs_are_kept(tmp_path: Path) -> None:
         [f"{addr:x}", program().symbol(i)] for i, addr in enumerate((MAIN, SUB))]
     blob = path.read_bytes()
     assert all(addr.to_bytes(8, "little") in blob for addr in (MAIN, SUB))
+
+
+def test_aslr_leaves_kcore_out(tmp_path: Path) -> None:
+    """The copy of kcore and kallsyms that perf record --kcore makes tells all addresses."""
+    directory = tmp_path / "perf.data"
+    (directory / "kcore_dir").mkdir(parents=True)
+    for name in ("kcore", "kallsyms", "modules"):
+        (directory / "kcore_dir" / name).write_text("")
+    pd.recording([program()], [Sample(MAIN)]).write(directory / "data")
+    done = run_perf(tmp_path, ["inject", "--aslr", "-i", "perf.data", "-o", "injected.data"])
+    assert done.status == 0, done
+    assert not (tmp_path / "injected.data/kcore_dir").exists()
+    assert "left out" in done.err, done
+    assert [name for _, name in samples(tmp_path, tmp_path / "injected.data")] == [
+        program().symbol(0)]

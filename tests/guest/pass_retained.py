@@ -22,7 +22,8 @@ import struct
 import subprocess
 import sys
 import time
-from typing import List
+import traceback
+from typing import List, Optional
 
 SELINUX = pathlib.Path("/sys/fs/selinux")
 BUILD = pathlib.Path(os.environ["SELFTESTS"]).parent
@@ -103,17 +104,17 @@ def retained(event: int, number: int) -> int:
     raise TimeoutError(f"program {number} has not ended in {WAIT_S} s, or is not kept")
 
 
-def receive(sock: socket.socket, number: int) -> None:
-    """In the child: exit with 0 if the file came and tells of the program, with 1
-    if the kernel kept it back, and else with 3."""
+def receive(sock: socket.socket, number: Optional[int]) -> None:
+    """In the child: exit with 0 if the file came and, unless number is None, tells of
+    the program, with 1 if the kernel kept it back, and else with 3."""
     _, control, flags, _ = sock.recvmsg(1, socket.CMSG_SPACE(4))
     if not control:
         os._exit(1 if flags & socket.MSG_CTRUNC else 3)
     files = array.array("i", control[0][2][:4])
-    os._exit(0 if program_id(files[0]) == number else 3)
+    os._exit(0 if number is None or program_id(files[0]) == number else 3)
 
 
-def is_passed(file: int, number: int, domain: str) -> bool:
+def is_passed(file: int, number: Optional[int], domain: str) -> bool:
     """Does a process of this domain get the file?"""
     ours, theirs = socket.socketpair()
     child = os.fork()
@@ -121,6 +122,8 @@ def is_passed(file: int, number: int, domain: str) -> bool:
         try:
             write(pathlib.Path("/proc/self/attr/current"), f"user_u:base_r:{domain}".encode())
             receive(theirs, number)
+        except BaseException:  # pylint: disable=broad-except
+            traceback.print_exc()
         finally:
             os._exit(3)
     ours.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [file]))])
@@ -175,6 +178,10 @@ def main() -> int:
     file = retained(event, number)
     passed.update({("ended", domain): is_passed(file, number, domain)
                    for domain in ("base_t", "refused_t")})
+    # refused is the program's file, and not any
+    ordinary = os.memfd_create("ordinary")
+    if not is_passed(ordinary, None, "refused_t"):
+        sys.exit("refused_t does not even get an ordinary file")
     for (state, domain), is_there in passed.items():
         print(f"the file of the {state} program, to {domain}: "
               f"{'passed' if is_there else 'refused'}")
