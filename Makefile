@@ -50,6 +50,10 @@ base-perf: setup ## build perf without the series
 selftests: setup ## build the series' kselftests
 	@stack/selftests
 
+.PHONY: samples
+samples: perf ## build what the guest runs with libbpf: the example of a BPF program
+	@stack/samples
+
 .PHONY: guest
 guest: setup ## run a command in the guest: make guest CMD='uname -a'
 	@[ -n "$$CMD" ] || { echo "make guest: say what to run: make guest CMD='uname -a'" >&2; exit 2; }
@@ -102,6 +106,7 @@ bench: setup ## measure what the series costs and saves
 	@bench/run
 	@bench/ksymbol
 	@bench/bpf-event
+	@bench/sample-data
 
 .PHONY: clean
 clean: ## remove what was built, keep the base, the tree and the downloads

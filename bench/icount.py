@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Counts of instructions in a guest, for bench/ksymbol and bench/bpf-event.
+"""Counts of instructions in a guest, for bench/ksymbol, bpf-event and sample-data.
 
 Under qemu's -icount shift=0 time is a count of instructions: an instruction
 takes a nanosecond, and whatever else the machine does makes no difference.

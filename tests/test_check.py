@@ -8,7 +8,7 @@ import pytest
 from toy import copy_tooling
 
 # What it runs before pytest; none of that is tested here.
-BUILDS = ("base", "tree", "lint", "perf", "selftests", "kernel")
+BUILDS = ("base", "tree", "lint", "perf", "selftests", "samples", "kernel")
 PASSES, FAILS = "def test_it(): pass\n", "def test_it(): assert not 'true'\n"
 
 

@@ -13,10 +13,11 @@ from guest_plan import Entry, read_plan  # noqa: E402  pylint: disable=wrong-imp
 
 # Of all sources at once, a round after the other (ksymbol_churn.c).
 CHURN_SECONDS = "300"
-# Of bpf_retain_churn.c
+# Of bpf_retain_churn.c and of bpf_attach_churn.c
 BPF_CHURN_SECONDS = "300"
+BPF_ATTACH_CHURN_SECONDS = "60"
 CHECKERS = ("KASAN", "PROVE_LOCKING", "PROVE_RCU", "DEBUG_ATOMIC_SLEEP",
-            "DEBUG_KMEMLEAK")
+            "DEBUG_KMEMLEAK", "INIT_STACK_ALL_PATTERN")
 
 
 @pytest.fixture(scope="module", name="session")
@@ -25,8 +26,10 @@ def fixture_session() -> host.Session:
     only."""
     if host.SUBJECT != "series":
         pytest.skip("there is no debug kernel of the base")
-    return host.run_session("debug", 900, 3600, {"KSYM_CHURN_SECONDS": CHURN_SECONDS,
-                                                 "BPF_CHURN_SECONDS": BPF_CHURN_SECONDS})
+    return host.run_session("debug", 900, 3600, {
+        "KSYM_CHURN_SECONDS": CHURN_SECONDS,
+        "BPF_CHURN_SECONDS": BPF_CHURN_SECONDS,
+        "BPF_ATTACH_CHURN_SECONDS": BPF_ATTACH_CHURN_SECONDS})
 
 
 def test_session_is_whole(session: host.Session) -> None:

@@ -2,7 +2,7 @@
 """Every prefix of the series builds: after each patch, what it touches.
 
 Of the kernel and of perf the objects of the sources, and the libraries that
-perf links; of the selftests the directory. `make prefixes`
+perf links; bpftool; of the selftests the directory. `make prefixes`
 (PERF_BPF_PREFIX=dependents) also builds what depends on the change: of the
 kernel, after a patch to a header, the objects of every source that the series
 has touched by then, and all of perf, linked. That takes four times as long,
@@ -33,6 +33,7 @@ OUT = PREFIX / "out-kernel"
 OUT_PERF = PREFIX / "out-perf"
 CONFIG = BUILD / "out-kernel" / ".config"
 PERF = "tools/perf/"
+BPFTOOL = "tools/bpf/bpftool/"
 # Compiled by perf with BUILD_NONDISTRO=1 only, and with binutils' headers.
 NOT_IN_PERF = {PERF + "util/libbfd.c"}
 DEPENDENTS = os.environ.get("PERF_BPF_PREFIX") == "dependents"
@@ -159,9 +160,17 @@ def build_perf(step: Step) -> None:
     goals = [f"{OUT_PERF}/perf"] if DEPENDENTS else [
         f"{OUT_PERF}/libsymbol/libsymbol.a", "prepare",
         *(f"{OUT_PERF}/{path[len(PERF):-2]}.o" for path in sources(step)
-          if path.startswith(PERF) and path not in NOT_IN_PERF)]
+          if path.startswith(PERF) and path not in NOT_IN_PERF
+          and not path.endswith(".bpf.c"))]     # for clang, and made with what loads it
     make("-C", str(TREE / PERF), "-f", "Makefile.perf", f"O={OUT_PERF}", "NO_RUST=1",
          "PYTHON=/usr/bin/python3", *goals)
+
+
+def build_bpftool(step: Step) -> None:
+    """Build bpftool, if the patch touches it."""
+    if any(path.startswith(BPFTOOL) and path.endswith((".c", ".h")) for path in step.paths):
+        (PREFIX / "out-bpftool").mkdir(exist_ok=True)
+        make("-C", str(TREE / BPFTOOL), f"OUTPUT={PREFIX}/out-bpftool/", "V=1")
 
 
 def build_selftests(step: Step) -> None:
@@ -193,6 +202,7 @@ def test_prefix_builds(step: Step, commits: Dict[str, str]) -> None:
     series.git(TREE, "checkout", "-q", "-f", "--detach", commit)
     build_kernel(sources(step))
     build_perf(step)
+    build_bpftool(step)
     build_selftests(step)
     BUILT.mkdir(exist_ok=True)
     (BUILT / tree).touch()

@@ -160,22 +160,6 @@ TEST_F(attach, tracepoint_outlives_a_child)
 	EXPECT_LT(before, after);
 }
 
-/* Return: how often the program could not run, or -errno. */
-static long long misses_of(int prog)
-{
-	struct bpf_prog_info info = {};
-	union bpf_attr attr = {
-		.info = {
-			.bpf_fd = prog,
-			.info_len = sizeof(info),
-			.info = (unsigned long)&info,
-		},
-	};
-	int err = bpf_raw(BPF_OBJ_GET_INFO_BY_FD, &attr);
-
-	return err ?: (long long)info.recursion_misses;
-}
-
 /*
  * While a hash map is updated no program runs on that CPU, lest it updates that
  * map: samples are lost then, and counted.

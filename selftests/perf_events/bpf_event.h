@@ -17,6 +17,8 @@
 
 #include "bpf_raw.h"
 
+#define RING_PAGES	8
+
 /* "*(u64 *)(r@PTR + @OFF) += r@SRC" */
 #define BPF_RAW_ADD(PTR, OFF, SRC)					\
 	BPF_RAW_INSN(BPF_STX | BPF_ATOMIC | BPF_DW, PTR, SRC, OFF, BPF_ADD)
@@ -33,12 +35,17 @@ static inline struct perf_event_attr sw_event_attr(__u64 config)
 	};
 }
 
-/* Of this thread. Return: an fd or -errno. */
-static inline int open_own_event(struct perf_event_attr *attr)
+/* Of @pid, 0 is this thread, on @cpu, -1 is any. Return: an fd or -errno. */
+static inline int open_event_on(struct perf_event_attr *attr, pid_t pid, int cpu)
 {
-	int fd = syscall(__NR_perf_event_open, attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	int fd = syscall(__NR_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
 	return fd < 0 ? -errno : fd;
+}
+
+static inline int open_own_event(struct perf_event_attr *attr)
+{
+	return open_event_on(attr, 0, -1);
 }
 
 /* Return: 0 or -errno. */
@@ -89,6 +96,78 @@ static inline int load_counter(enum bpf_prog_type type, int map)
 	};
 
 	return bpf_raw_load_named(type, "count_runs", insns, sizeof(insns) / sizeof(*insns));
+}
+
+/* Return: 0 or -errno. */
+static inline int prog_info(int prog, struct bpf_prog_info *info)
+{
+	union bpf_attr attr = {
+		.info = {
+			.bpf_fd = prog,
+			.info_len = sizeof(*info),
+			.info = (unsigned long)info,
+		},
+	};
+
+	memset(info, 0, sizeof(*info));
+	return bpf_raw(BPF_OBJ_GET_INFO_BY_FD, &attr);
+}
+
+/* Return: how often the program could not run, or -errno. */
+static inline long long misses_of(int prog)
+{
+	struct bpf_prog_info info;
+	int err = prog_info(prog, &info);
+
+	return err ?: (long long)info.recursion_misses;
+}
+
+struct ring {
+	int event;
+	size_t size;
+	struct perf_event_mmap_page *page;
+};
+
+static inline int ring__open_on(struct ring *ring, struct perf_event_attr *attr,
+				pid_t pid, int cpu)
+{
+	ring->size = (RING_PAGES + 1) * sysconf(_SC_PAGESIZE);
+	ring->event = open_event_on(attr, pid, cpu);
+	if (ring->event < 0)
+		return ring->event;
+	ring->page = mmap(NULL, ring->size, PROT_READ | PROT_WRITE, MAP_SHARED, ring->event, 0);
+	return ring->page == MAP_FAILED ? -errno : 0;
+}
+
+static inline int ring__open(struct ring *ring, struct perf_event_attr *attr)
+{
+	return ring__open_on(ring, attr, 0, -1);
+}
+
+static inline void ring__close(struct ring *ring)
+{
+	if (ring->page && ring->page != MAP_FAILED)
+		munmap(ring->page, ring->size);
+	close_fd(&ring->event);
+}
+
+/*
+ * The next sample, which stays where it is until the one after it is asked for;
+ * the rings are larger than what the tests let happen. Return: NULL at the end.
+ */
+static inline const __u64 *ring__next_sample(const struct ring *ring, __u64 *at)
+{
+	const char *data = (const char *)ring->page + ring->page->data_offset;
+	__u64 head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+
+	while (*at < head) {
+		const struct perf_event_header *header = (const void *)(data + *at);
+
+		*at += header->size;
+		if (header->type == PERF_RECORD_SAMPLE)
+			return (const __u64 *)(header + 1);
+	}
+	return NULL;
 }
 
 #endif

@@ -4,60 +4,15 @@
  * programs nothing that nobody wrote.
  */
 #define _GNU_SOURCE
-#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdlib.h>
 
 #include "kselftest_harness.h"
 #include "bpf_event.h"
 
-#define RING_PAGES	8
 #define NR_FAULTS	16
 #define NR_SWITCHES	200
 #define SLEEP_US	1000	/* long enough to be switched */
-
-struct ring {
-	int event;
-	size_t size;
-	struct perf_event_mmap_page *page;
-};
-
-static int ring__open(struct ring *ring, struct perf_event_attr *attr)
-{
-	ring->size = (RING_PAGES + 1) * sysconf(_SC_PAGESIZE);
-	ring->event = open_own_event(attr);
-	if (ring->event < 0)
-		return ring->event;
-	ring->page = mmap(NULL, ring->size, PROT_READ | PROT_WRITE, MAP_SHARED, ring->event, 0);
-	return ring->page == MAP_FAILED ? -errno : 0;
-}
-
-static void ring__close(struct ring *ring)
-{
-	if (ring->page && ring->page != MAP_FAILED)
-		munmap(ring->page, ring->size);
-	close_fd(&ring->event);
-}
-
-/*
- * The next sample, which stays where it is until the one after it is asked for;
- * the rings are larger than what the tests let happen. Return: NULL at the end.
- */
-static const __u64 *ring__next_sample(const struct ring *ring, __u64 *at)
-{
-	const char *data = (const char *)ring->page + ring->page->data_offset;
-	__u64 head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
-
-	while (*at < head) {
-		const struct perf_event_header *header = (const void *)(data + *at);
-
-		*at += header->size;
-		if (header->type == PERF_RECORD_SAMPLE)
-			return (const __u64 *)(header + 1);
-	}
-	return NULL;
-}
 
 FIXTURE(sample) {
 	struct ring first, second;

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Do the distribution's perf and this one, years apart, get along? The old one
-# records on this kernel, and reads what this one has recorded from a pipe: the same
-# samples, whoever reads them.
+# records on this kernel, and reads what this one has recorded: the same samples,
+# whoever reads them.
 set -u
 
 old=/usr/bin/perf
@@ -49,9 +49,7 @@ same "recorded by the old perf" "$dir/old.data"
 record perf - && cp "$dir/out" "$dir/pipe.data"
 same "recorded by this one to a pipe" "$dir/pipe.data" -
 
-# Files have attrs of a size that not each old perf knows, as those of mainline have.
+# No field of the attr is in use that the old one does not know, so it reads the file.
 record perf "$dir/new.data" || { cat "$dir/said"; exit 1; }
-"$old" script -v -i "$dir/new.data" -F ip,sym >/dev/null 2>"$dir/said" ||
-	grep -q 'file uses a more recent and unsupported ABI' "$dir/said" || failed=1
-echo "recorded by this one to a file: $(grep -m 1 'unsupported ABI' "$dir/said" || echo "read by the old perf")"
+same "recorded by this one to a file" "$dir/new.data"
 exit "$failed"

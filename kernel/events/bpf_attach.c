@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which BPF program does a perf event have?
+ *
+ * That of a tracepoint or a probe is not the event's alone: kernel/trace has a
+ * list of all programs of the tracepoint, which run for each hit. Here is only
+ * decided which program may join it.
+ *
+ * Any other event has at most one, of BPF_PROG_TYPE_PERF_EVENT. It runs when the
+ * event overflows, before the sample is written, and decides whether it is.
+ * Children inherit it: it is a field of each event, with a reference. With
+ * attr.bpf_attach it is there before the first child can be.
+ *
+ * The end of a link or of a PMU takes the program away while the event overflows
+ * (in NMI context), or is inherited. Both hold the RCU read lock, and a program
+ * goes a grace period after its last reference.
+ */
+
+#include <linux/bpf.h>
+#include <linux/filter.h>
+#include <linux/perf_event.h>
+#include <linux/seq_file.h>
+#include <linux/syscalls.h>
+#include <linux/trace_events.h>
+
+#include "internal.h"
+
+int bpf_overflow_handler(struct perf_event *event,
+			 struct perf_sample_data *data,
+			 struct pt_regs *regs)
+{
+	struct bpf_perf_event_data_kern ctx = {
+		.data = data,
+		.event = event,
+	};
+	struct bpf_prog *prog;
+	int ret = 0;
+
+	guard(rcu)();
+	/* Pairs with the release in perf_event_set_bpf_handler() */
+	prog = smp_load_acquire(&event->prog);
+	if (!prog || prog->type != BPF_PROG_TYPE_PERF_EVENT)
+		return 1;
+
+	ctx.regs = perf_arch_bpf_user_pt_regs(regs);
+	if (likely(__this_cpu_inc_return(bpf_prog_active) == 1)) {
+		perf_prepare_sample(data, event, regs);
+		/* bpf_perf_event_data.addr is there, asked for or not */
+		if (!(data->sample_flags & PERF_SAMPLE_ADDR))
+			data->addr = 0;
+		ret = bpf_prog_run(prog, &ctx);
+	} else {
+		bpf_prog_inc_misses_counter(prog);
+		ret = !!(event->attr.bpf_flags & PERF_BPF_F_PASS_ON_MISS);
+	}
+	__this_cpu_dec(bpf_prog_active);
+
+	return ret;
+}
+
+static int perf_event_set_bpf_handler(struct perf_event *event,
+				      struct bpf_prog *prog,
+				      u64 bpf_cookie)
+{
+	if (event->overflow_handler_context)
+		/* hw breakpoint or kernel counter */
+		return -EINVAL;
+
+	if (event->prog)
+		return -EEXIST;
+
+	if (prog->type != BPF_PROG_TYPE_PERF_EVENT)
+		return -EINVAL;
+
+	if (event->attr.precise_ip &&
+	    prog->call_get_stack &&
+	    (!(event->attr.sample_type & PERF_SAMPLE_CALLCHAIN) ||
+	     event->attr.exclude_callchain_kernel ||
+	     event->attr.exclude_callchain_user)) {
+		/*
+		 * On perf_event with precise_ip, calling bpf_get_stack()
+		 * may trigger unwinder warnings and occasional crashes.
+		 * bpf_get_[stack|stackid] works around this issue by using
+		 * callchain attached to perf_sample_data. If the
+		 * perf_event does not full (kernel and user) callchain
+		 * attached to perf_sample_data, do not allow attaching BPF
+		 * program that calls bpf_get_[stack|stackid].
+		 */
+		return -EPROTO;
+	}
+
+	event->bpf_cookie = bpf_cookie;
+	/* The event may be running: a program that runs has its cookie. */
+	smp_store_release(&event->prog, prog);
+	return 0;
+}
+
+static void perf_event_free_bpf_handler(struct perf_event *event)
+{
+	/* The end of a link and that of a PMU may meet here. */
+	struct bpf_prog *prog = xchg(&event->prog, NULL);
+
+	if (prog)
+		bpf_prog_put(prog);
+}
+
+int __perf_event_set_bpf_prog(struct perf_event *event,
+			      struct bpf_prog *prog,
+			      u64 bpf_cookie)
+{
+	bool is_kprobe, is_uprobe, is_tracepoint, is_syscall_tp;
+
+	if (event->state <= PERF_EVENT_STATE_REVOKED)
+		return -ENODEV;
+
+	if (!perf_event_is_tracing(event))
+		return perf_event_set_bpf_handler(event, prog, bpf_cookie);
+
+	is_kprobe = event->tp_event->flags & TRACE_EVENT_FL_KPROBE;
+	is_uprobe = event->tp_event->flags & TRACE_EVENT_FL_UPROBE;
+	is_tracepoint = event->tp_event->flags & TRACE_EVENT_FL_TRACEPOINT;
+	is_syscall_tp = is_syscall_trace_event(event->tp_event);
+	if (!is_kprobe && !is_uprobe && !is_tracepoint && !is_syscall_tp)
+		/* bpf programs can only be attached to u/kprobe or tracepoint */
+		return -EINVAL;
+
+	if (((is_kprobe || is_uprobe) && prog->type != BPF_PROG_TYPE_KPROBE) ||
+	    (is_tracepoint && prog->type != BPF_PROG_TYPE_TRACEPOINT) ||
+	    (is_syscall_tp && prog->type != BPF_PROG_TYPE_TRACEPOINT))
+		return -EINVAL;
+
+	if (prog->type == BPF_PROG_TYPE_KPROBE && prog->sleepable && !is_uprobe)
+		/* only uprobe programs are allowed to be sleepable */
+		return -EINVAL;
+
+	if (prog->type == BPF_PROG_TYPE_TRACEPOINT && prog->sleepable) {
+		/*
+		 * Sleepable tracepoint programs can only attach to faultable
+		 * tracepoints. Currently only syscall tracepoints are faultable.
+		 */
+		if (!is_syscall_tp)
+			return -EINVAL;
+	}
+
+	/* Kprobe override only works for kprobes, not uprobes. */
+	if (prog->kprobe_override && !is_kprobe)
+		return -EINVAL;
+
+	/* Writing to context allowed only for uprobes. */
+	if (prog->aux->kprobe_write_ctx && !is_uprobe)
+		return -EINVAL;
+
+	if (is_tracepoint || is_syscall_tp) {
+		int off = trace_event_get_offsets(event->tp_event);
+
+		if (prog->aux->max_ctx_offset > off)
+			return -EACCES;
+	}
+
+	return perf_event_attach_bpf_prog(event, prog, bpf_cookie);
+}
+
+void perf_event_free_bpf_prog(struct perf_event *event)
+{
+	if (!event->prog)
+		return;
+
+	if (!perf_event_is_tracing(event)) {
+		perf_event_free_bpf_handler(event);
+		return;
+	}
+	perf_event_detach_bpf_prog(event);
+}
+
+/* attr.bpf_attach: @event is new, and nobody else knows of it yet. */
+int perf_event_open_bpf_prog(struct perf_event *event)
+{
+	struct bpf_prog *prog;
+	int err;
+
+	/* Their programs are of the tracepoint, which others run already */
+	if (perf_event_is_tracing(event))
+		return -EOPNOTSUPP;
+	if (!is_sampling_event(event))
+		return -EINVAL;
+
+	prog = bpf_prog_get(event->attr.bpf_fd);
+	if (IS_ERR(prog))
+		return PTR_ERR(prog);
+
+	err = perf_event_set_bpf_handler(event, prog, event->attr.bpf_cookie);
+	if (err)
+		bpf_prog_put(prog);
+	return err;
+}
+
+/* @event is new, and @parent may be losing its program. */
+void perf_event_inherit_bpf_prog(struct perf_event *event, struct perf_event *parent)
+{
+	struct bpf_prog *prog;
+
+	guard(rcu)();
+	prog = READ_ONCE(parent->prog);
+	if (!prog || prog->type != BPF_PROG_TYPE_PERF_EVENT)
+		return;
+
+	/* its link may be going, and the program with it */
+	prog = bpf_prog_inc_not_zero(prog);
+	if (IS_ERR(prog))
+		return;
+
+	event->bpf_cookie = parent->bpf_cookie;
+	event->prog = prog;
+}
+
+/* For fdinfo; the program may be going. */
+void perf_event_show_bpf_prog(struct seq_file *m, struct perf_event *event)
+{
+	struct bpf_prog *prog;
+
+	guard(rcu)();
+	prog = READ_ONCE(event->prog);
+	if (!prog)
+		return;
+
+	seq_printf(m, "bpf_prog_id:\t%u\n", prog->aux->id);
+	seq_printf(m, "bpf_cookie:\t%llu\n", event->bpf_cookie);
+}

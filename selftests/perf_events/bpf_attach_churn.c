@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Do programs of perf events survive all who attach, inherit and detach them at the
+ * same time?
+ *
+ * Processes fork, execute and end under inherited events; others open events of them
+ * with a program, attach one by ioctl or by link, take the link away while the event
+ * overflows, ask which program an event has, and close. When all are gone the
+ * program is gone too. What the kernel has to say of it is in its log, on a kernel
+ * with KASAN and lockdep.
+ *
+ * It takes CHURN_S seconds; BPF_ATTACH_CHURN_SECONDS in the environment asks for more.
+ */
+#define _GNU_SOURCE
+#include <assert.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "kselftest_harness.h"
+#include "bpf_event.h"
+#include "ksym_env.h"
+
+#define CHURN_S		15
+#define MAX_CHURN_S	7200
+#define PERIOD_NS	100000
+#define NR_FORKERS	2
+
+/* In memory that all processes share. */
+struct churn {
+	time_t end;
+	pid_t forkers[NR_FORKERS];
+	struct {
+		unsigned long times;
+		int err;
+	} done[8];
+};
+
+static struct churn *churn;
+
+static int churn_seconds(void)
+{
+	const char *text = getenv("BPF_ATTACH_CHURN_SECONDS");
+	int s = text ? atoi(text) : CHURN_S;
+
+	return s < 1 ? 1 : s > MAX_CHURN_S ? MAX_CHURN_S : s;
+}
+
+static struct perf_event_attr churn_attr(int prog)
+{
+	struct perf_event_attr attr = sw_event_attr(PERF_COUNT_SW_CPU_CLOCK);
+
+	attr.sample_period = PERIOD_NS;
+	attr.sample_type = PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_TID;
+	attr.inherit = 1;
+	attr.disabled = 0;
+	if (prog >= 0) {
+		attr.bpf_attach = 1;
+		attr.bpf_fd = prog;
+	}
+	return attr;
+}
+
+/* An event of some task that forks; it may have ended meanwhile. */
+static int open_on_forker(int prog)
+{
+	struct perf_event_attr attr = churn_attr(prog);
+
+	return open_event_on(&attr, churn->forkers[rand() % NR_FORKERS], -1);
+}
+
+/* Each does its part once. Return: 0 or -errno. */
+
+static int fork_once(int prog)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		pid = fork();
+		if (!pid)
+			execl("/bin/true", "true", NULL);
+		if (pid > 0)
+			waitpid(pid, NULL, 0);
+		_exit(!!fault_pages(8));
+	}
+	return pid < 0 || waitpid(pid, NULL, 0) != pid ? -errno : 0;
+}
+
+static int open_once(int prog)
+{
+	int fd = open_on_forker(prog);
+
+	if (fd < 0)
+		return fd;
+	usleep(rand() % 2000);
+	close(fd);
+	return 0;
+}
+
+static int set_once(int prog)
+{
+	int fd = open_on_forker(-1), err;
+
+	if (fd < 0)
+		return fd;
+	err = event_ioctl(fd, PERF_EVENT_IOC_SET_BPF, prog);
+	usleep(rand() % 1000);
+	close(fd);
+	return err;
+}
+
+static int link_once(int prog)
+{
+	int fd = open_on_forker(-1), link;
+
+	if (fd < 0)
+		return fd;
+	link = link_to_event(prog, fd, 1);
+	usleep(rand() % 1000);
+	if (link >= 0)
+		close(link);
+	usleep(rand() % 1000);
+	close(fd);
+	return link < 0 ? link : 0;
+}
+
+static int query_once(int prog)
+{
+	union bpf_attr query = {};
+	char buf[1024];
+	FILE *f;
+	int err;
+
+	query.task_fd_query.pid = getpid();
+	query.task_fd_query.fd = open_on_forker(prog);
+	if ((int)query.task_fd_query.fd < 0)
+		return query.task_fd_query.fd;
+	snprintf(buf, sizeof(buf), "/proc/self/fdinfo/%u", query.task_fd_query.fd);
+	f = fopen(buf, "re");
+	err = f ? 0 : -errno;
+	if (f && !fread(buf, 1, sizeof(buf), f))
+		err = -EIO;
+	if (f)
+		fclose(f);
+	err = err ?: bpf_raw(BPF_TASK_FD_QUERY, &query);
+	close(query.task_fd_query.fd);
+	return err;
+}
+
+static const struct part {
+	const char *name;
+	int (*once)(int prog);
+} parts[] = {
+	{ "forks", fork_once },
+	{ "forks", fork_once },
+	{ "opens with a program", open_once },
+	{ "ioctls", set_once },
+	{ "links", link_once },
+	{ "queries", query_once },
+};
+
+#define NR_PARTS	(sizeof(parts) / sizeof(*parts))
+
+static_assert(sizeof(churn->done) / sizeof(*churn->done) >= NR_PARTS, "room for all");
+
+static int do_part(unsigned int i, int prog)
+{
+	/* Those who fork go last: no event can be opened of a task that has ended */
+	time_t end = churn->end + (i < NR_FORKERS ? 2 : 0);
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	srand(i + 1);
+	while (time(NULL) < end) {
+		int err = parts[i].once(prog);
+
+		if (err)
+			churn->done[i].err = err;
+		else
+			churn->done[i].times++;
+		if (err)
+			return 1;
+	}
+	return 0;
+}
+
+FIXTURE(programs) {
+};
+
+FIXTURE_SETUP(programs)
+{
+	if (geteuid())
+		SKIP(return, "needs root");
+}
+
+FIXTURE_TEARDOWN(programs)
+{
+}
+
+TEST_F_TIMEOUT(programs, survive_all_at_once, MAX_CHURN_S + TEST_S)
+{
+	int map, prog, fd = -1, status;
+	union bpf_attr by_id = {};
+	struct bpf_prog_info info;
+	pid_t pids[NR_PARTS];
+	unsigned int i;
+	time_t end;
+
+	churn = mmap(NULL, sizeof(*churn), PROT_READ | PROT_WRITE,
+		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, churn);
+	churn->end = time(NULL) + churn_seconds();
+	map = bpf_raw_value_map(sizeof(__u64), NULL);
+	ASSERT_LE(0, map);
+	prog = load_counter(BPF_PROG_TYPE_PERF_EVENT, map);
+	ASSERT_LE(0, prog);
+	ASSERT_EQ(0, prog_info(prog, &info));
+
+	for (i = 0; i < NR_PARTS; i++) {
+		pids[i] = fork();
+		if (!pids[i])
+			_exit(do_part(i, prog));
+		ASSERT_LT(0, pids[i]);
+		if (i < NR_FORKERS)
+			churn->forkers[i] = pids[i];
+	}
+	for (i = NR_PARTS; i-- > 0;) {
+		ASSERT_EQ(pids[i], waitpid(pids[i], &status, 0));
+		TH_LOG("%lu %s", churn->done[i].times, parts[i].name);
+		EXPECT_LT(0, churn->done[i].times);
+		EXPECT_EQ(0, status)
+			TH_LOG("%s: %s", parts[i].name, strerror(-churn->done[i].err));
+	}
+
+	by_id.prog_id = info.id;
+	close(prog);
+	end = time(NULL) + WAIT_MS / 1000;
+	do {
+		fd = bpf_raw(BPF_PROG_GET_FD_BY_ID, &by_id);
+		if (fd >= 0)
+			close(fd);
+	} while (fd >= 0 && time(NULL) < end);
+	EXPECT_EQ(-ENOENT, fd);
+	close(map);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,517 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * attr.bpf_attach: the program is there before the event counts anything, in each
+ * child, and until the event is closed. What perf_event_open() refuses, and what
+ * is told of the program.
+ *
+ * Programs return 0 here unless they are to let samples pass: a sample in the ring
+ * is one that no program saw.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "kselftest_harness.h"
+#include "bpf_event.h"
+#include "ksym_env.h"
+
+#define COOKIE		0xabc
+#define FORK_RACES	1000
+#define RACES_WITHOUT	100	/* for the figure without bpf_attach */
+#define NR_SWAPS	200
+#define NR_OPENS	10000
+#define MISS_S		20
+#define MISS_PERIOD_NS	100000
+#define TRACEPOINT_ID	"/sys/kernel/tracing/events/sched/sched_process_fork/id"
+#define KPROBE_TYPE	"/sys/bus/event_source/devices/kprobe/type"
+
+struct counts {
+	__u64 runs, cookies;
+};
+
+/* Counts its runs, adds up the cookies it has, and returns @ret. */
+static int load_cookie_counter(int map, int ret)
+{
+	const struct bpf_insn insns[] = {
+		BPF_RAW_CALL(BPF_FUNC_get_attach_cookie),
+		BPF_RAW_LD_IMM64_LO(BPF_REG_1, BPF_PSEUDO_MAP_VALUE, map),
+		BPF_RAW_LD_IMM64_HI(0),
+		BPF_RAW_MOV_IMM(BPF_REG_2, 1),
+		BPF_RAW_ADD(BPF_REG_1, offsetof(struct counts, runs), BPF_REG_2),
+		BPF_RAW_ADD(BPF_REG_1, offsetof(struct counts, cookies), BPF_REG_0),
+		BPF_RAW_MOV_IMM(BPF_REG_0, ret),
+		BPF_RAW_EXIT(),
+	};
+
+	return bpf_raw_load_named(BPF_PROG_TYPE_PERF_EVENT, "count_cookies", insns,
+				  sizeof(insns) / sizeof(*insns));
+}
+
+static struct perf_event_attr attach_attr(int prog)
+{
+	struct perf_event_attr attr = sw_event_attr(PERF_COUNT_SW_PAGE_FAULTS);
+
+	attr.disabled = 0;
+	attr.inherit = 1;
+	attr.bpf_attach = 1;
+	attr.bpf_fd = prog;
+	attr.bpf_cookie = COOKIE;
+	return attr;
+}
+
+static unsigned int samples_in(const struct ring *ring)
+{
+	unsigned int nr = 0;
+	__u64 at = 0;
+
+	while (ring__next_sample(ring, &at))
+		nr++;
+	return nr;
+}
+
+static int stay_on_cpu(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	return sched_setaffinity(0, sizeof(set), &set) ? -errno : 0;
+}
+
+FIXTURE(open) {
+	struct ring ring;
+	struct counts counts;
+	int map, prog;
+};
+
+FIXTURE_SETUP(open)
+{
+	self->ring.event = -1;
+	self->map = -1;
+	self->prog = -1;
+	if (geteuid())
+		SKIP(return, "needs root");
+	self->map = bpf_raw_value_map(sizeof(struct counts), NULL);
+	ASSERT_LE(0, self->map);
+	self->prog = load_cookie_counter(self->map, 0);
+	ASSERT_LE(0, self->prog);
+}
+
+FIXTURE_TEARDOWN(open)
+{
+	ring__close(&self->ring);
+	close_fd(&self->prog);
+	close_fd(&self->map);
+}
+
+/* The fd of the program is needed no more, and the cookie is the one that was given. */
+TEST_F(open, attaches)
+{
+	struct perf_event_attr attr = attach_attr(self->prog);
+
+	attr.inherit = 0;
+	ASSERT_EQ(0, ring__open(&self->ring, &attr));
+	close_fd(&self->prog);
+	ASSERT_EQ(0, fault_pages(4));
+	ASSERT_EQ(0, bpf_raw_map_lookup(self->map, &self->counts));
+	EXPECT_LE(4, self->counts.runs);
+	EXPECT_EQ(COOKIE * self->counts.runs, self->counts.cookies);
+	EXPECT_EQ(0, samples_in(&self->ring));
+}
+
+/* Not 0 lets samples pass. */
+TEST_F(open, chains)
+{
+	struct perf_event_attr attr;
+
+	close_fd(&self->prog);
+	self->prog = load_cookie_counter(self->map, 1);
+	ASSERT_LE(0, self->prog);
+	attr = attach_attr(self->prog);
+	attr.inherit = 0;
+	ASSERT_EQ(0, ring__open(&self->ring, &attr));
+	ASSERT_EQ(0, fault_pages(4));
+	ASSERT_EQ(0, event_ioctl(self->ring.event, PERF_EVENT_IOC_DISABLE, 0));
+	ASSERT_EQ(0, bpf_raw_map_lookup(self->map, &self->counts));
+	EXPECT_LE(4, self->counts.runs);
+	EXPECT_EQ(self->counts.runs, samples_in(&self->ring));
+}
+
+/* Forks children that have page faults, until it is told to end. */
+static pid_t start_forker(int cpu, int *end)
+{
+	int fds[2];
+	pid_t pid;
+
+	if (pipe(fds))
+		return -errno;
+	pid = fork();
+	if (!pid) {
+		char c;
+
+		close(fds[1]);
+		if (stay_on_cpu(cpu))
+			_exit(1);
+		fcntl(fds[0], F_SETFL, O_NONBLOCK);
+		while (read(fds[0], &c, 1) < 0) {
+			pid_t child = fork();
+
+			if (!child)
+				_exit(!!fault_pages(2));
+			if (child > 0)
+				waitpid(child, NULL, 0);
+		}
+		_exit(0);
+	}
+	close(fds[0]);
+	*end = fds[1];
+	return pid;
+}
+
+/*
+ * Open an event of a task that forks all the time, and let it run on: with the
+ * program in @attr, or attached at once. Return: samples that no program saw, or
+ * -errno.
+ */
+static int race_with_fork(pid_t forker, int cpu, struct perf_event_attr *attr, int prog)
+{
+	struct ring ring = { .event = -1 };
+	int ret = ring__open_on(&ring, attr, forker, cpu);
+
+	if (!ret && !attr->bpf_attach)
+		ret = event_ioctl(ring.event, PERF_EVENT_IOC_SET_BPF, prog);
+	if (!ret)
+		usleep(2000);
+	if (!ret)
+		ret = samples_in(&ring);
+	ring__close(&ring);
+	return ret;
+}
+
+TEST_F_TIMEOUT(open, no_child_without, TEST_S)
+{
+	struct perf_event_attr attr = attach_attr(self->prog), without = attr;
+	int cpu = sysconf(_SC_NPROCESSORS_ONLN) - 1, end = -1, i, seen;
+	int missed = 0, missed_without = 0;
+	pid_t forker;
+
+	without.bpf_attach = 0;
+	without.bpf_fd = 0;
+	without.bpf_cookie = 0;
+	forker = start_forker(cpu, &end);
+	ASSERT_LT(0, forker);
+	if (cpu)
+		ASSERT_EQ(0, stay_on_cpu(0));
+	for (i = 0; i < FORK_RACES; i++) {
+		seen = race_with_fork(forker, cpu, &attr, self->prog);
+		ASSERT_LE(0, seen);
+		missed += !!seen;
+	}
+	ASSERT_EQ(0, bpf_raw_map_lookup(self->map, &self->counts));
+	for (i = 0; i < RACES_WITHOUT; i++) {
+		seen = race_with_fork(forker, cpu, &without, self->prog);
+		ASSERT_LE(0, seen);
+		missed_without += !!seen;
+	}
+	close(end);
+	EXPECT_EQ(forker, waitpid(forker, NULL, 0));
+	TH_LOG("%d of %d races lost, %llu samples; without bpf_attach %d of %d", missed,
+	       FORK_RACES, self->counts.runs, missed_without, RACES_WITHOUT);
+	EXPECT_LT(FORK_RACES / 100, self->counts.runs);
+	EXPECT_EQ(COOKIE * self->counts.runs, self->counts.cookies);
+	EXPECT_EQ(0, missed);
+}
+
+static void *fault_in_thread(void *arg)
+{
+	return (void *)(long)fault_pages(4);
+}
+
+/* Threads, children, and what a child executes. */
+TEST_F_TIMEOUT(open, is_inherited, TEST_S)
+{
+	struct perf_event_attr attr = attach_attr(self->prog);
+	__u64 before = 0;
+	pthread_t thread;
+	int i, status;
+
+	self->ring.event = open_own_event(&attr);
+	ASSERT_LE(0, self->ring.event);
+	for (i = 0; i < 3; i++) {
+		pid_t pid = 0;
+
+		if (i == 0) {
+			ASSERT_EQ(0, pthread_create(&thread, NULL, fault_in_thread, NULL));
+			ASSERT_EQ(0, pthread_join(thread, NULL));
+		} else {
+			pid = fork();
+		}
+		if (i == 1 && !pid)
+			_exit(!!fault_pages(4));
+		if (i == 2 && !pid) {
+			execl("/bin/true", "true", NULL);
+			_exit(127);
+		}
+		if (i) {
+			ASSERT_EQ(pid, waitpid(pid, &status, 0));
+			ASSERT_EQ(0, status);
+		}
+		ASSERT_EQ(0, bpf_raw_map_lookup(self->map, &self->counts));
+		TH_LOG("%s: %llu runs", i == 0 ? "thread" : i == 1 ? "fork" : "exec",
+		       self->counts.runs - before);
+		EXPECT_LE(before + 4, self->counts.runs);
+		before = self->counts.runs;
+	}
+	EXPECT_EQ(COOKIE * self->counts.runs, self->counts.cookies);
+}
+
+/* One end of a conversation: @nr times a page fault, then the other's turn. */
+static int fault_in_turns(int from, int to, int nr)
+{
+	char c = 0;
+
+	while (nr--) {
+		if (read(from, &c, 1) != 1 || fault_pages(1) || write(to, &c, 1) != 1)
+			return 1;
+	}
+	return 0;
+}
+
+/*
+ * Parent and child in turns on one CPU: their contexts are swapped rather than
+ * scheduled, and each runs with the events of the other. Both have the program.
+ */
+TEST_F_TIMEOUT(open, contexts_are_swapped, TEST_S)
+{
+	struct perf_event_attr attr = attach_attr(self->prog);
+	int ping[2], pong[2], status;
+	char c = 0;
+	pid_t pid;
+
+	ASSERT_EQ(0, stay_on_cpu(0));
+	ASSERT_EQ(0, pipe(ping));
+	ASSERT_EQ(0, pipe(pong));
+	ASSERT_EQ(0, ring__open_on(&self->ring, &attr, 0, 0));
+	pid = fork();
+	if (!pid)
+		_exit(fault_in_turns(ping[0], pong[1], NR_SWAPS));
+	ASSERT_LT(0, pid);
+	ASSERT_EQ(1, write(pong[1], &c, 1));
+	EXPECT_EQ(0, fault_in_turns(pong[0], ping[1], NR_SWAPS));
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+	ASSERT_EQ(0, bpf_raw_map_lookup(self->map, &self->counts));
+	TH_LOG("%llu runs", self->counts.runs);
+	EXPECT_LE(2 * NR_SWAPS, self->counts.runs);
+	EXPECT_EQ(0, samples_in(&self->ring));
+}
+
+/* Each line is what perf_event_open() refuses, and how. */
+TEST_F(open, errors)
+{
+	int other_type = bpf_raw_load_filter("no_perf_event");
+	long tracepoint = read_number(TRACEPOINT_ID), kprobe = read_number(KPROBE_TYPE);
+	const struct {
+		const char *what;
+		int err;
+		struct perf_event_attr attr;
+	} rows[] = {
+#define ROW(WHAT, ERR, ...)							\
+	{ WHAT, ERR, ({ struct perf_event_attr attr = attach_attr(self->prog);	\
+			__VA_ARGS__; attr; }) }
+		ROW("a closed fd", EBADF, attr.bpf_fd = 12345),
+		ROW("a negative fd", EBADF, attr.bpf_fd = -1),
+		ROW("no program", EINVAL, attr.bpf_fd = self->map),
+		ROW("a program of another type", EINVAL, attr.bpf_fd = other_type),
+		ROW("no samples", EINVAL, attr.sample_period = 0),
+		ROW("an unknown flag", EINVAL, attr.bpf_flags = PERF_BPF_F_ALL + 1),
+		ROW("an fd without the bit", EINVAL, attr.bpf_attach = 0; attr.bpf_cookie = 0),
+		ROW("a cookie without the bit", EINVAL, attr.bpf_attach = 0; attr.bpf_fd = 0),
+		ROW("a flag without the bit", EINVAL, attr.bpf_attach = 0; attr.bpf_fd = 0;
+		    attr.bpf_cookie = 0; attr.bpf_flags = PERF_BPF_F_PASS_ON_MISS),
+		ROW("a tracepoint", EOPNOTSUPP, attr.type = PERF_TYPE_TRACEPOINT;
+		    attr.config = tracepoint),
+		ROW("a kprobe", EOPNOTSUPP, attr.type = kprobe;
+		    attr.kprobe_func = (unsigned long)"do_exit"; attr.config = 0),
+#undef ROW
+	};
+	unsigned int i;
+
+	ASSERT_LE(0, other_type);
+	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct perf_event_attr attr = rows[i].attr;
+
+		if ((attr.type == PERF_TYPE_TRACEPOINT && tracepoint < 0) ||
+		    (int)attr.type < 0) {
+			TH_LOG("%s: not on this machine", rows[i].what);
+			continue;
+		}
+		EXPECT_EQ(-rows[i].err, open_own_event(&attr)) TH_LOG("%s", rows[i].what);
+	}
+	close_fd(&other_type);
+}
+
+/* The attr of older user space, and of one that is newer than the kernel. */
+TEST_F(open, attr_sizes)
+{
+	struct {
+		struct perf_event_attr attr;
+		__u64 newer;
+	} big = { .attr = attach_attr(self->prog) };
+	struct perf_event_attr old = sw_event_attr(PERF_COUNT_SW_PAGE_FAULTS);
+
+	ASSERT_EQ(PERF_ATTR_SIZE_VER10, sizeof(big.attr));
+	big.attr.size = sizeof(big);
+	self->ring.event = open_own_event(&big.attr);
+	EXPECT_LE(0, self->ring.event);
+	close_fd(&self->ring.event);
+
+	big.newer = 1;
+	EXPECT_EQ(-E2BIG, open_own_event(&big.attr));
+	EXPECT_EQ(sizeof(big.attr), big.attr.size);
+
+	old.size = PERF_ATTR_SIZE_VER9;
+	old.bpf_cookie = 1;	/* behind its end: nobody sees it */
+	self->ring.event = open_own_event(&old);
+	EXPECT_LE(0, self->ring.event);
+	close_fd(&self->ring.event);
+
+	/* A bit whose fields are 0: file 0 is no program */
+	old.bpf_attach = 1;
+	EXPECT_GT(0, open_own_event(&old));
+}
+
+/* One program for each event. */
+TEST_F(open, has_one_program)
+{
+	struct perf_event_attr attr = attach_attr(self->prog);
+
+	self->ring.event = open_own_event(&attr);
+	ASSERT_LE(0, self->ring.event);
+	EXPECT_EQ(-EEXIST, event_ioctl(self->ring.event, PERF_EVENT_IOC_SET_BPF, self->prog));
+	EXPECT_EQ(-EEXIST, link_to_event(self->prog, self->ring.event, 1));
+}
+
+static __u32 id_of(int prog)
+{
+	struct bpf_prog_info info;
+
+	return prog_info(prog, &info) ? 0 : info.id;
+}
+
+/* Return: the number behind @key in the fdinfo of @fd, or -errno. */
+static long long fdinfo_of(int fd, const char *key)
+{
+	char path[64], line[128];
+	long long val = -ENOENT;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	if (!f)
+		return -errno;
+	while (fgets(line, sizeof(line), f)) {
+		if (!strncmp(line, key, strlen(key)) && line[strlen(key)] == ':')
+			val = strtoll(line + strlen(key) + 1, NULL, 0);
+	}
+	fclose(f);
+	return val;
+}
+
+/* An administrator finds who runs the program. */
+TEST_F(open, is_told)
+{
+	struct perf_event_attr attr = attach_attr(self->prog);
+	union bpf_attr query = {}, old_query;
+	__u32 id = id_of(self->prog);
+
+	ASSERT_NE(0, id);
+	self->ring.event = open_own_event(&attr);
+	ASSERT_LE(0, self->ring.event);
+	EXPECT_EQ(id, fdinfo_of(self->ring.event, "bpf_prog_id"));
+	EXPECT_EQ(COOKIE, fdinfo_of(self->ring.event, "bpf_cookie"));
+
+	query.task_fd_query.pid = getpid();
+	query.task_fd_query.fd = self->ring.event;
+	old_query = query;
+	ASSERT_EQ(0, bpf_raw(BPF_TASK_FD_QUERY, &query));
+	EXPECT_EQ(id, query.task_fd_query.prog_id);
+	EXPECT_EQ(BPF_FD_TYPE_PERF_EVENT, query.task_fd_query.fd_type);
+	EXPECT_EQ(COOKIE, query.task_fd_query.cookie);
+
+	/* What is behind a shorter attr stays as it was */
+	old_query.task_fd_query.cookie = 1;
+	ASSERT_EQ(0, syscall(__NR_bpf, BPF_TASK_FD_QUERY, &old_query,
+			     offsetof(union bpf_attr, task_fd_query.cookie)));
+	EXPECT_EQ(id, old_query.task_fd_query.prog_id);
+	EXPECT_EQ(1, old_query.task_fd_query.cookie);
+}
+
+/* With the last event the program goes, however many there were. */
+TEST_F_TIMEOUT(open, does_not_leak, TEST_S)
+{
+	struct perf_event_attr attr = attach_attr(self->prog);
+	union bpf_attr by_id = { .prog_id = id_of(self->prog) };
+	time_t end = time(NULL) + WAIT_MS / 1000;
+	int i, fd;
+
+	attr.config = PERF_COUNT_SW_CONTEXT_SWITCHES;
+	for (i = 0; i < NR_OPENS; i++) {
+		fd = open_own_event(&attr);
+		ASSERT_LE(0, fd);
+		/* this one is refused after it got the program: not the leader's CPU */
+		ASSERT_EQ(-1, syscall(__NR_perf_event_open, &attr, 0, 0, fd, 0));
+		ASSERT_EQ(EINVAL, errno);
+		close(fd);
+	}
+	close_fd(&self->prog);
+	do {
+		fd = bpf_raw(BPF_PROG_GET_FD_BY_ID, &by_id);
+		if (fd >= 0)
+			close(fd);
+	} while (fd >= 0 && time(NULL) < end);
+	EXPECT_EQ(-ENOENT, fd);
+}
+
+/* While a hash map is updated no program runs: the sample passes, if that is asked for. */
+TEST_F_TIMEOUT(open, pass_on_miss, TEST_S)
+{
+	struct perf_event_attr attr = attach_attr(self->prog);
+	time_t end = time(NULL) + MISS_S;
+	__u64 key = 1;
+	union bpf_attr map = {
+		.map_type = BPF_MAP_TYPE_HASH,
+		.key_size = sizeof(key),
+		.value_size = sizeof(key),
+		.max_entries = 1,
+	};
+	union bpf_attr update = {
+		.key = (unsigned long)&key,
+		.value = (unsigned long)&key,
+	};
+	int hash = bpf_raw(BPF_MAP_CREATE, &map), i;
+
+	ASSERT_LE(0, hash);
+	update.map_fd = hash;
+	attr.config = PERF_COUNT_SW_CPU_CLOCK;
+	attr.sample_period = MISS_PERIOD_NS;
+	attr.inherit = 0;
+	attr.bpf_flags = PERF_BPF_F_PASS_ON_MISS;
+	ASSERT_EQ(0, ring__open(&self->ring, &attr));
+	while (!misses_of(self->prog) && time(NULL) < end)
+		for (i = 0; i < 1000; i++)
+			ASSERT_EQ(0, bpf_raw(BPF_MAP_UPDATE_ELEM, &update));
+	ASSERT_EQ(0, event_ioctl(self->ring.event, PERF_EVENT_IOC_DISABLE, 0));
+	TH_LOG("%lld misses", misses_of(self->prog));
+	EXPECT_LT(0, misses_of(self->prog));
+	EXPECT_EQ(misses_of(self->prog), samples_in(&self->ring));
+	close_fd(&hash);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which loads of the context of a perf event does the verifier take, and what does
+ * it make of them?
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+
+#include "kselftest_harness.h"
+#include "bpf_sample_ctx.h"
+#include "btf_lookup.h"
+#include "ksym_env.h"
+
+#define LOG_SIZE	4096
+#define MAX_XLATED	64
+
+/* Is a load of @size bytes at @off one of a register, a field or a part of it? */
+static bool load_is_valid(unsigned int off, unsigned int size)
+{
+	const struct ctx_field *field = ctx_field_at(off);
+
+	if (off % size)
+		return false;
+	if (off < CTX_REGS_END)
+		return size == sizeof(long);
+	return field && off + size <= field->off + field->size;
+}
+
+static int load_one_access(struct bpf_insn access)
+{
+	const struct bpf_insn insns[] = {
+		BPF_RAW_MOV_IMM(BPF_REG_2, 0),
+		access,
+		BPF_RAW_MOV_IMM(BPF_REG_0, 1),
+		BPF_RAW_EXIT(),
+	};
+
+	return load_perf_prog(insns, sizeof(insns) / sizeof(*insns));
+}
+
+FIXTURE(context) {
+	int prog;
+	char log[LOG_SIZE];
+};
+
+FIXTURE_SETUP(context)
+{
+	self->prog = -1;
+	if (geteuid())
+		SKIP(return, "needs root");
+	/* The registers of 32 bits are no multiple of what is behind them */
+	if (sizeof(long) != 8)
+		SKIP(return, "the table of what is allowed is for 64 bits");
+}
+
+FIXTURE_TEARDOWN(context)
+{
+	close_fd(&self->prog);
+}
+
+/* Loads of 1 to 8 bytes at each offset: of registers, fields, parts, padding, and behind. */
+TEST_F_TIMEOUT(context, loads, TEST_S)
+{
+	unsigned int off, size, allowed = 0, wrong = 0;
+
+	for (size = 1; size <= 8; size *= 2) {
+		for (off = 0; off < CTX_SIZE + 2 * sizeof(__u64); off++) {
+			bool valid = load_is_valid(off, size), loaded;
+
+			self->prog = load_one_access(BPF_RAW_LOAD(size, BPF_REG_0, BPF_REG_1, off));
+			loaded = self->prog >= 0;
+			if (loaded != valid) {
+				TH_LOG("%u bytes at %u: %s", size, off,
+				       loaded ? "allowed" : strerror(-self->prog));
+				wrong++;
+			}
+			allowed += loaded;
+			close_fd(&self->prog);
+		}
+	}
+	TH_LOG("%u loads are allowed", allowed);
+	EXPECT_EQ(0, wrong);
+	EXPECT_GT(0, load_one_access(BPF_RAW_LOAD(8, BPF_REG_0, BPF_REG_1, -8)));
+}
+
+/* Nothing of it can be written. */
+TEST_F_TIMEOUT(context, stores, TEST_S)
+{
+	unsigned int off, size;
+
+	for (size = 1; size <= 8; size *= 2) {
+		for (off = 0; off < CTX_SIZE; off += size) {
+			self->prog = load_one_access(BPF_RAW_STORE(size, BPF_REG_1, off,
+								   BPF_REG_2));
+			EXPECT_GT(0, self->prog) TH_LOG("%u bytes at %u are written", size, off);
+			close_fd(&self->prog);
+		}
+	}
+}
+
+/* With the log of the verifier. */
+static int load_with_log(const struct bpf_insn *insns, __u32 cnt, char *log)
+{
+	union bpf_attr attr = {
+		.prog_type = BPF_PROG_TYPE_PERF_EVENT,
+		.log_level = 1,
+		.log_size = LOG_SIZE,
+		.log_buf = (unsigned long)log,
+	};
+
+	log[0] = '\0';
+	return bpf_raw_load(&attr, insns, cnt);
+}
+
+/* A function reads two fields, of the context or of where the caller says. */
+TEST_F(context, subprograms)
+{
+	unsigned int behind;
+
+	for (behind = 0; behind <= CTX_DATA; behind += CTX_DATA) {
+		const unsigned int weight = offsetof(struct bpf_perf_event_data, data.weight);
+		const unsigned int src = offsetof(struct bpf_perf_event_data, data.data_src);
+		const struct bpf_insn insns[] = {
+			BPF_RAW_INSN(BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_1, 0, 0, behind),
+			BPF_RAW_CALL_SUBPROG(1),
+			BPF_RAW_EXIT(),
+			BPF_RAW_LOAD(8, BPF_REG_0, BPF_REG_1, weight - behind),
+			BPF_RAW_LOAD(8, BPF_REG_1, BPF_REG_1, src - behind),
+			BPF_RAW_INSN(BPF_ALU64 | BPF_ADD | BPF_X, BPF_REG_0, BPF_REG_1, 0, 0),
+			BPF_RAW_EXIT(),
+		};
+
+		self->prog = load_with_log(insns, sizeof(insns) / sizeof(*insns), self->log);
+		EXPECT_LE(0, self->prog) TH_LOG("behind %u: %s", behind, self->log);
+		close_fd(&self->prog);
+	}
+}
+
+/* One instruction cannot be two fields, whichever way led to it. */
+TEST_F(context, two_fields_of_one_load)
+{
+	const struct bpf_insn insns[] = {
+		BPF_RAW_LOAD(8, BPF_REG_2, BPF_REG_1, CTX_DATA),
+		BPF_RAW_INSN(BPF_JMP | BPF_JEQ | BPF_K, BPF_REG_2, 0, 1, 0),
+		BPF_RAW_INSN(BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_1, 0, 0, 8),
+		BPF_RAW_LOAD(8, BPF_REG_0, BPF_REG_1, CTX_DATA),
+		BPF_RAW_EXIT(),
+	};
+
+	self->prog = load_with_log(insns, sizeof(insns) / sizeof(*insns), self->log);
+	EXPECT_EQ(-EINVAL, self->prog);
+	EXPECT_NE(NULL, strstr(self->log, "different offsets")) TH_LOG("%s", self->log);
+}
+
+/* What is behind the context is no context for helpers, nor is what varies. */
+TEST_F(context, offsets_are_for_loads)
+{
+	const struct bpf_insn helper[] = {
+		BPF_RAW_INSN(BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_1, 0, 0, 8),
+		BPF_RAW_CALL(BPF_FUNC_get_attach_cookie),
+		BPF_RAW_EXIT(),
+	};
+	const struct bpf_insn variable[] = {
+		BPF_RAW_LOAD(8, BPF_REG_2, BPF_REG_1, CTX_DATA),
+		BPF_RAW_INSN(BPF_ALU64 | BPF_AND | BPF_K, BPF_REG_2, 0, 0, 8),
+		BPF_RAW_INSN(BPF_ALU64 | BPF_ADD | BPF_X, BPF_REG_1, BPF_REG_2, 0, 0),
+		BPF_RAW_LOAD(8, BPF_REG_0, BPF_REG_1, CTX_DATA),
+		BPF_RAW_EXIT(),
+	};
+
+	self->prog = load_perf_prog(helper, sizeof(helper) / sizeof(*helper));
+	EXPECT_EQ(-EACCES, self->prog);
+	close_fd(&self->prog);
+	self->prog = load_perf_prog(variable, sizeof(variable) / sizeof(*variable));
+	EXPECT_EQ(-EACCES, self->prog);
+}
+
+/* A program may read both the context and the kernel's structures. */
+TEST_F(context, cast)
+{
+	struct btf_lookup btf;
+	int func;
+
+	ASSERT_EQ(0, btf_lookup__open(&btf, BTF_VMLINUX));
+	func = btf_lookup__find(&btf, "bpf_cast_to_kern_ctx", BTF_KIND_FUNC, NULL);
+	btf_lookup__close(&btf);
+	ASSERT_LT(0, func);
+
+	const struct bpf_insn insns[] = {
+		BPF_RAW_MOV_REG(BPF_REG_6, BPF_REG_1),
+		BPF_RAW_CALL_KFUNC(func),
+		BPF_RAW_LOAD(8, BPF_REG_1, BPF_REG_0, sizeof(long)),	/* ->data */
+		BPF_RAW_LOAD(8, BPF_REG_0, BPF_REG_1, 0),		/* ->sample_flags */
+		BPF_RAW_LOAD(8, BPF_REG_1, BPF_REG_6, CTX_DATA),
+		BPF_RAW_INSN(BPF_ALU64 | BPF_SUB | BPF_X, BPF_REG_0, BPF_REG_1, 0, 0),
+		BPF_RAW_EXIT(),
+	};
+
+	self->prog = load_with_log(insns, sizeof(insns) / sizeof(*insns), self->log);
+	EXPECT_LE(0, self->prog) TH_LOG("%s", self->log);
+}
+
+/* Return: how many instructions the kernel runs for @prog, or -errno. */
+static int xlated_insns(int prog, struct bpf_insn *insns)
+{
+	struct bpf_prog_info info = {
+		.xlated_prog_len = MAX_XLATED * sizeof(*insns),
+		.xlated_prog_insns = (unsigned long)insns,
+	};
+	union bpf_attr attr = {
+		.info = {
+			.bpf_fd = prog,
+			.info_len = sizeof(info),
+			.info = (unsigned long)&info,
+		},
+	};
+	int err = bpf_raw(BPF_OBJ_GET_INFO_BY_FD, &attr);
+
+	return err ?: (int)(info.xlated_prog_len / sizeof(*insns));
+}
+
+#define LOAD(SIZE)	(BPF_LDX | BPF_MEM | BPF_##SIZE)
+#define MOV_IMM		(BPF_ALU64 | BPF_MOV | BPF_K)
+#define MOV_REG		(BPF_ALU64 | BPF_MOV | BPF_X)
+#define ADD_IMM		(BPF_ALU64 | BPF_ADD | BPF_K)
+#define RSH_IMM		(BPF_ALU64 | BPF_RSH | BPF_K)
+#define AND32_IMM	(BPF_ALU | BPF_AND | BPF_K)
+#define UNLESS_FLAG	(BPF_JMP | BPF_JSET | BPF_K)
+#define IF_NULL		(BPF_JMP | BPF_JEQ | BPF_K)
+
+static const struct xlated {
+	unsigned int off, size, behind;
+	__u8 codes[12];
+} xlated[] = {
+	/* a register, what is always there, and what is there if the flag is */
+	{ 0, 8, 0, { LOAD(DW), LOAD(DW) } },
+	{ offsetof(struct bpf_perf_event_data, sample_period), 8, 0, { LOAD(DW), LOAD(DW) } },
+	{ offsetof(struct bpf_perf_event_data, data.data_src), 8, 0,
+	  { LOAD(DW), LOAD(DW), LOAD(DW), UNLESS_FLAG, MOV_IMM } },
+	{ offsetof(struct bpf_perf_event_data, data.pid), 4, 0,
+	  { LOAD(DW), LOAD(DW), LOAD(W), UNLESS_FLAG, MOV_IMM } },
+	/* a part of it, and from behind the context */
+	{ offsetof(struct bpf_perf_event_data, data.data_src) + 2, 2, 0,
+	  { LOAD(DW), LOAD(DW), LOAD(DW), UNLESS_FLAG, MOV_IMM, RSH_IMM, AND32_IMM } },
+	{ offsetof(struct bpf_perf_event_data, data.txn), 8, CTX_DATA,
+	  { MOV_REG, ADD_IMM, LOAD(DW), LOAD(DW), LOAD(DW), UNLESS_FLAG, MOV_IMM } },
+	/* a count behind a pointer */
+	{ offsetof(struct bpf_perf_event_data, data.callchain_nr), 4, 0,
+	  { LOAD(DW), LOAD(DW), LOAD(DW), UNLESS_FLAG, MOV_IMM, IF_NULL, LOAD(W) } },
+	/* of the event, and of the event or its parent */
+	{ offsetof(struct bpf_perf_event_data, data.stream_id), 8, 0, { LOAD(DW), LOAD(DW) } },
+	{ offsetof(struct bpf_perf_event_data, data.id), 8, 0,
+	  { LOAD(DW), LOAD(DW), IF_NULL, MOV_REG, LOAD(DW) } },
+};
+
+/* What each kind of load becomes: as many instructions as are needed, and no call. */
+TEST_F(context, xlated)
+{
+	const unsigned int around = 2;	/* r1 += behind, exit */
+	struct bpf_insn insns[MAX_XLATED];
+	unsigned int i, j;
+	int nr;
+
+	for (i = 0; i < sizeof(xlated) / sizeof(*xlated); i++) {
+		const struct xlated *x = &xlated[i];
+		const struct bpf_insn prog[] = {
+			BPF_RAW_INSN(ADD_IMM, BPF_REG_1, 0, 0, x->behind),
+			BPF_RAW_LOAD(x->size, BPF_REG_0, BPF_REG_1, x->off - x->behind),
+			BPF_RAW_EXIT(),
+		};
+		unsigned int want = strlen((const char *)x->codes);
+
+		self->prog = load_perf_prog(prog, sizeof(prog) / sizeof(*prog));
+		ASSERT_LE(0, self->prog);
+		nr = xlated_insns(self->prog, insns);
+		EXPECT_EQ(want + around, nr) TH_LOG("%u bytes at %u", x->size, x->off);
+		for (j = 0; nr == (int)(want + around) && j < want; j++)
+			EXPECT_EQ(x->codes[j], insns[1 + j].code)
+				TH_LOG("%u bytes at %u, instruction %u", x->size, x->off, j);
+		close_fd(&self->prog);
+	}
+}
+
+TEST_HARNESS_MAIN

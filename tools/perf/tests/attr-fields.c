@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The fields of perf_event_attr that tell of a BPF program (attr.bpf_attach) are
+ * read from a file of the other byte order, and shown. A file whose attr ends
+ * before them has something else there: it is left alone.
+ */
+#include <byteswap.h>
+#include <linux/kernel.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <string.h>
+#include "tests.h"
+#include "util/debug.h"
+#include "util/evsel_fprintf.h"
+#include "util/session.h"
+
+#define COOKIE 0x0123456789abcdefULL
+
+static u8 reverse_bits(u8 byte)
+{
+	u8 reversed = 0;
+
+	for (int bit = 0; bit < 8; bit++) {
+		if (byte & (1 << bit))
+			reversed |= 0x80 >> bit;
+	}
+	return reversed;
+}
+
+/* What a machine of the other byte order writes. */
+static void foreign_attr(struct perf_event_attr *attr, u32 size)
+{
+	u8 *bits = (u8 *)(&attr->read_format + 1);
+
+	memset(attr, 0, sizeof(*attr));
+	attr->size = bswap_32(size);
+	attr->bpf_attach = 1;
+	attr->bpf_fd = bswap_32(7);
+	attr->bpf_flags = bswap_32(PERF_BPF_F_PASS_ON_MISS);
+	attr->bpf_cookie = bswap_64(COOKIE);
+
+	for (size_t i = 0; i < sizeof(u64); i++)
+		bits[i] = reverse_bits(bits[i]);
+}
+
+static int test_swap(void)
+{
+	struct perf_event_attr attr;
+
+	foreign_attr(&attr, PERF_ATTR_SIZE_VER10);
+	perf_event__attr_swap(&attr);
+	TEST_ASSERT_EQUAL("size", attr.size, PERF_ATTR_SIZE_VER10);
+	TEST_ASSERT_EQUAL("bpf_attach", attr.bpf_attach, 1);
+	TEST_ASSERT_EQUAL("bpf_fd", attr.bpf_fd, 7);
+	TEST_ASSERT_EQUAL("bpf_flags", attr.bpf_flags, PERF_BPF_F_PASS_ON_MISS);
+	TEST_ASSERT_VAL("bpf_cookie", attr.bpf_cookie == COOKIE);
+
+	foreign_attr(&attr, PERF_ATTR_SIZE_VER9);
+	perf_event__attr_swap(&attr);
+	TEST_ASSERT_EQUAL("size of VER9", attr.size, PERF_ATTR_SIZE_VER9);
+	TEST_ASSERT_VAL("bpf_fd after VER9", attr.bpf_fd == (s32)bswap_32(7));
+	TEST_ASSERT_VAL("bpf_cookie after VER9", attr.bpf_cookie == bswap_64(COOKIE));
+	return TEST_OK;
+}
+
+struct shown {
+	char bpf_attach[32], bpf_fd[32], bpf_flags[32], bpf_cookie[32];
+};
+
+static int show(FILE *fp __maybe_unused, const char *name, const char *val, void *priv)
+{
+	struct shown *shown = priv;
+
+	if (!strcmp(name, "bpf_attach"))
+		scnprintf(shown->bpf_attach, sizeof(shown->bpf_attach), "%s", val);
+	else if (!strcmp(name, "bpf_fd"))
+		scnprintf(shown->bpf_fd, sizeof(shown->bpf_fd), "%s", val);
+	else if (!strcmp(name, "bpf_flags"))
+		scnprintf(shown->bpf_flags, sizeof(shown->bpf_flags), "%s", val);
+	else if (!strcmp(name, "bpf_cookie"))
+		scnprintf(shown->bpf_cookie, sizeof(shown->bpf_cookie), "%s", val);
+	return 0;
+}
+
+static int test_show(void)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = PERF_ATTR_SIZE_VER10,
+		.bpf_attach = 1,
+		.bpf_flags = PERF_BPF_F_PASS_ON_MISS,
+		.bpf_cookie = COOKIE,
+	};
+	struct shown shown = {};
+
+	/* A file descriptor of 0 is shown */
+	perf_event_attr__fprintf(/*fp=*/NULL, &attr, show, &shown);
+	TEST_ASSERT_VAL("bpf_attach shown", !strcmp(shown.bpf_attach, "1"));
+	TEST_ASSERT_VAL("bpf_fd shown", !strcmp(shown.bpf_fd, "0"));
+	TEST_ASSERT_VAL("bpf_flags shown", !strcmp(shown.bpf_flags, "0x1"));
+	TEST_ASSERT_VAL("bpf_cookie shown", !strcmp(shown.bpf_cookie, "0x123456789abcdef"));
+
+	memset(&shown, 0, sizeof(shown));
+	attr.size = PERF_ATTR_SIZE_VER9;
+	perf_event_attr__fprintf(/*fp=*/NULL, &attr, show, &shown);
+	TEST_ASSERT_VAL("nothing shown after VER9", !shown.bpf_fd[0] && !shown.bpf_cookie[0]);
+
+	memset(&shown, 0, sizeof(shown));
+	memset(&attr, 0, sizeof(attr));
+	attr.size = PERF_ATTR_SIZE_VER10;
+	perf_event_attr__fprintf(/*fp=*/NULL, &attr, show, &shown);
+	TEST_ASSERT_VAL("nothing shown without", !shown.bpf_attach[0] && !shown.bpf_fd[0]);
+	return TEST_OK;
+}
+
+static int test__attr_fields(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
+{
+	int err = test_swap();
+
+	return err ?: test_show();
+}
+
+DEFINE_SUITE("Fields of perf_event_attr for BPF programs", attr_fields);
