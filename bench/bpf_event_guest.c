@@ -11,13 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <x86intrin.h>
 
 #include "bpf_info.h"
 #include "bpf_raw.h"
 #include "ksym_ring.h"
+#include "own_time.h"
 
 #define ROUNDS	1001
 
@@ -25,21 +25,6 @@ static void die(const char *what, int err)
 {
 	fprintf(stderr, "bpf_event_guest: %s: %s\n", what, strerror(err));
 	exit(1);
-}
-
-static __u64 own_time(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
-
-static int cmp_times(const void *a, const void *b)
-{
-	const __u64 *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
 }
 
 static int load_small(void)

@@ -8,11 +8,11 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "bpf_event.h"
 #include "bpf_sample_ctx.h"
 #include "btf_lookup.h"
+#include "own_time.h"
 
 #define ROUNDS		301
 #define PAGES		64
@@ -155,21 +155,6 @@ static int load_reader(const struct way *way, unsigned int nr)
 	insns[cnt++] = BPF_RAW_MOV_IMM(BPF_REG_0, 0);
 	insns[cnt++] = BPF_RAW_EXIT();
 	return load_perf_prog(insns, cnt);
-}
-
-static __u64 own_time(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
-
-static int cmp_times(const void *a, const void *b)
-{
-	const __u64 *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
 }
 
 /* Instructions of a page fault that finds the page of zeros: the median of rounds. */
