@@ -151,10 +151,14 @@ check_no_source() {
 	echo "--no-source has none"
 }
 
+# Where a CPU is emulated, interrupts come between blocks of code only, so which
+# lines of a loop are sampled depends on how it was compiled: any of its function's.
 check_srcline() {
 	perf report -i "${dir}/perf.data" --stdio --sort sym,srcline 2> /dev/null > "${dir}/out"
-	grep -q 'bpf_annotate_mix.*annotate.bpf.c:8' "${dir}/out" ||
+	grep 'bpf_annotate_mix' "${dir}/out" > "${dir}/lines" ||
 		fail "--sort srcline has no line of bpf_annotate_mix"
+	! grep -v 'annotate.bpf.c:[3-9] *$' "${dir}/lines" ||
+		fail "--sort srcline: these are no lines of bpf_annotate_mix"
 	echo "--sort srcline has the line"
 }
 
