@@ -283,21 +283,45 @@ static int fault_in_turns(int from, int to, int nr)
 	return 0;
 }
 
+/* How many samples of TID and STREAM_ID are of another task than the event's own. */
+static unsigned int samples_of_others(const struct ring *ring)
+{
+	__u64 at = 0, own_id;
+	const __u64 *sample;
+	unsigned int nr = 0;
+
+	if (event_ioctl(ring->event, PERF_EVENT_IOC_ID, (long)&own_id))
+		return 0;
+	while ((sample = ring__next_sample(ring, &at))) {
+		const __u32 *pid_tid = (const __u32 *)sample;
+
+		nr += sample[1] == own_id && pid_tid[1] != (__u32)getpid();
+	}
+	return nr;
+}
+
 /*
  * Parent and child in turns on one CPU: their contexts are swapped rather than
- * scheduled, and each runs with the events of the other. Both have the program.
+ * scheduled, and each runs with the events of the other. Both have the program, which
+ * an event beside it has not, to tell that they were swapped.
  */
 TEST_F_TIMEOUT(open, contexts_are_swapped, TEST_S)
 {
 	struct perf_event_attr attr = attach_attr(self->prog);
+	struct perf_event_attr witness = sw_event_attr(PERF_COUNT_SW_PAGE_FAULTS);
+	struct ring beside = { .event = -1 };
 	int ping[2], pong[2], status;
 	char c = 0;
 	pid_t pid;
 
+	witness.disabled = 0;
+	witness.inherit = 1;
+	witness.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_STREAM_ID;
 	ASSERT_EQ(0, stay_on_cpu(0));
 	ASSERT_EQ(0, pipe(ping));
 	ASSERT_EQ(0, pipe(pong));
 	ASSERT_EQ(0, ring__open_on(&self->ring, &attr, 0, 0));
+	ASSERT_EQ(0, ring__open_on(&beside, &witness, 0, 0));
 	pid = fork();
 	if (!pid)
 		_exit(fault_in_turns(ping[0], pong[1], NR_SWAPS));
@@ -307,9 +331,12 @@ TEST_F_TIMEOUT(open, contexts_are_swapped, TEST_S)
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_EQ(0, status);
 	ASSERT_EQ(0, bpf_raw_map_lookup(self->map, &self->counts));
-	TH_LOG("%llu runs", self->counts.runs);
+	TH_LOG("%llu runs, %u samples of %u by the other's event", self->counts.runs,
+	       samples_of_others(&beside), samples_in(&beside));
 	EXPECT_LE(2 * NR_SWAPS, self->counts.runs);
+	EXPECT_LT(0, samples_of_others(&beside));
 	EXPECT_EQ(0, samples_in(&self->ring));
+	ring__close(&beside);
 }
 
 /* Each line is what perf_event_open() refuses, and how. */
@@ -457,8 +484,7 @@ TEST_F(open, is_told)
 TEST_F_TIMEOUT(open, does_not_leak, TEST_S)
 {
 	struct perf_event_attr attr = attach_attr(self->prog);
-	union bpf_attr by_id = { .prog_id = id_of(self->prog) };
-	time_t end = time(NULL) + WAIT_MS / 1000;
+	__u32 id = id_of(self->prog);
 	int i, fd;
 
 	attr.config = PERF_COUNT_SW_CONTEXT_SWITCHES;
@@ -471,12 +497,7 @@ TEST_F_TIMEOUT(open, does_not_leak, TEST_S)
 		close(fd);
 	}
 	close_fd(&self->prog);
-	do {
-		fd = bpf_raw(BPF_PROG_GET_FD_BY_ID, &by_id);
-		if (fd >= 0)
-			close(fd);
-	} while (fd >= 0 && time(NULL) < end);
-	EXPECT_EQ(-ENOENT, fd);
+	EXPECT_TRUE(prog_goes_within(id, WAIT_MS));
 }
 
 /* While a hash map is updated no program runs: the sample passes, if that is asked for. */

@@ -7,6 +7,7 @@
 #define SELFTESTS_PERF_EVENTS_BPF_EVENT_H
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 #include <linux/bpf_perf_event.h>
@@ -111,6 +112,23 @@ static inline int prog_info(int prog, struct bpf_prog_info *info)
 
 	memset(info, 0, sizeof(*info));
 	return bpf_raw(BPF_OBJ_GET_INFO_BY_FD, &attr);
+}
+
+/* Wait up to @ms milliseconds until no program has @id. Return: is that so? */
+static inline bool prog_goes_within(__u32 id, int ms)
+{
+	union bpf_attr attr = { .prog_id = id };
+	int fd;
+
+	for (; ms >= 0; ms -= 10) {
+		fd = bpf_raw(BPF_PROG_GET_FD_BY_ID, &attr);
+		if (fd == -ENOENT)
+			return true;
+		if (fd >= 0)
+			close(fd);
+		usleep(10000);
+	}
+	return false;
 }
 
 /* Return: how often the program could not run, or -errno. */
