@@ -89,6 +89,13 @@ def test_unknown_section(toy: Toy) -> None:
     finding(toy, "series:", "0001-toy-mend-the-sum.patch", "unknown")
 
 
+def test_message_with_rest(toy: Toy) -> None:
+    """A message with what an editor left behind its end."""
+    edit(toy.top / "patches/0001-toy-mend-the-sum.patch", "\n---\n",
+         "\n\nonto 1234567 # Next commands to do:\n---\n")
+    finding(toy, "0001-toy-mend-the-sum.patch", "no Signed-off-by (onto 1234567")
+
+
 def test_fuzz(toy: Toy) -> None:
     """A context line that is not quite the base's: patch -F1 would take it."""
     edit(toy.top / "patches/0001-toy-mend-the-sum.patch", " \t/* line 2 */", " \t/* line two */")

@@ -136,6 +136,20 @@ def config_has(path: str) -> bool:
             and (not match or match[1] == "x86"))
 
 
+def configure() -> None:
+    """The guest's config, for the Kconfig files as they are now. Most patches leave
+    those alone, and it takes a fifth of the time of a prefix."""
+    made_of = [CONFIG, *(TREE / path for path in sorted(TOUCHED)
+                         if path.rpartition("/")[2].startswith("Kconfig"))]
+    text = "".join(path.read_text() for path in made_of if path.exists())
+    configured = OUT / "configured"
+    if configured.exists() and configured.read_text() == text:
+        return
+    shutil.copy(CONFIG, OUT / ".config")
+    make("-C", str(TREE), f"O={OUT}", "olddefconfig")
+    configured.write_text(text)
+
+
 def build_kernel(paths: List[str]) -> None:
     """Build the objects of kernel sources, with the guest's config; without
     debug information, a quarter of the compiler's time."""
@@ -143,9 +157,7 @@ def build_kernel(paths: List[str]) -> None:
     if not objects:
         return
     OUT.mkdir(exist_ok=True)
-    if not (OUT / ".config").exists() or (OUT / ".config").read_text() != CONFIG.read_text():
-        shutil.copy(CONFIG, OUT / ".config")
-    make("-C", str(TREE), f"O={OUT}", "olddefconfig")
+    configure()
     make("-C", str(TREE), f"O={OUT}", "KCFLAGS=-g0", *objects)
 
 
