@@ -432,25 +432,6 @@ static __u32 id_of(int prog)
 	return prog_info(prog, &info) ? 0 : info.id;
 }
 
-/* Return: the number behind @key in the fdinfo of @fd, or -errno. */
-static long long fdinfo_of(int fd, const char *key)
-{
-	char path[64], line[128];
-	long long val = -ENOENT;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	f = fopen(path, "re");
-	if (!f)
-		return -errno;
-	while (fgets(line, sizeof(line), f)) {
-		if (!strncmp(line, key, strlen(key)) && line[strlen(key)] == ':')
-			val = strtoll(line + strlen(key) + 1, NULL, 0);
-	}
-	fclose(f);
-	return val;
-}
-
 /* An administrator finds who runs the program. */
 TEST_F(open, is_told)
 {
@@ -461,8 +442,8 @@ TEST_F(open, is_told)
 	ASSERT_NE(0, id);
 	self->ring.event = open_own_event(&attr);
 	ASSERT_LE(0, self->ring.event);
-	EXPECT_EQ(id, fdinfo_of(self->ring.event, "bpf_prog_id"));
-	EXPECT_EQ(COOKIE, fdinfo_of(self->ring.event, "bpf_cookie"));
+	EXPECT_EQ(id, fdinfo_number(self->ring.event, "bpf_prog_id"));
+	EXPECT_EQ(COOKIE, fdinfo_number(self->ring.event, "bpf_cookie"));
 
 	query.task_fd_query.pid = getpid();
 	query.task_fd_query.fd = self->ring.event;

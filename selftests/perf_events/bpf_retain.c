@@ -64,24 +64,6 @@ static int tell_and_end(struct info_copy *c, bool *throws)
 	return err;
 }
 
-/* Return: the number after "@name:\t" in the fdinfo of @event, or -errno. */
-static long long count_of(int event, const char *name)
-{
-	char path[64], line[256];
-	long long val = -ENOENT;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", event);
-	f = fopen(path, "re");
-	if (!f)
-		return -errno;
-	while (fgets(line, sizeof(line), f))
-		if (!strncmp(line, name, strlen(name)) && line[strlen(name)] == ':')
-			val = atoll(line + strlen(name) + 1);
-	fclose(f);
-	return val;
-}
-
 static int set_budget(long kb)
 {
 	FILE *f = fopen(BUDGET, "we");
@@ -270,7 +252,7 @@ TEST_F_TIMEOUT(retain, nothing_unasked, TEST_S)
 
 	ASSERT_LE(0, plain);
 	EXPECT_EQ(-EINVAL, ended_prog(plain, 1));
-	EXPECT_EQ(-ENOENT, count_of(plain, "bpf_retained"));
+	EXPECT_EQ(-ENOENT, fdinfo_number(plain, "bpf_retained"));
 	close_fd(&plain);
 
 	close_fd(&self->event);
@@ -319,23 +301,23 @@ static int end_programs(int event, int nr)
 
 TEST_F_TIMEOUT(retain, budget, TEST_S)
 {
-	long long evicted = count_of(self->event, "bpf_retain_evicted");
-	long long lost = count_of(self->event, "bpf_retain_lost");
+	long long evicted = fdinfo_number(self->event, "bpf_retain_evicted");
+	long long lost = fdinfo_number(self->event, "bpf_retain_lost");
 
 	ASSERT_LE(0, evicted);
 	ASSERT_EQ(0, set_budget(64));
 	ASSERT_EQ(0, end_programs(self->event, 100));
-	EXPECT_GE(64 << 10, count_of(self->event, "bpf_retained_bytes"));
-	EXPECT_LT(0, count_of(self->event, "bpf_retained"));
-	EXPECT_LT(evicted, count_of(self->event, "bpf_retain_evicted"));
-	EXPECT_EQ(lost, count_of(self->event, "bpf_retain_lost"));
+	EXPECT_GE(64 << 10, fdinfo_number(self->event, "bpf_retained_bytes"));
+	EXPECT_LT(0, fdinfo_number(self->event, "bpf_retained"));
+	EXPECT_LT(evicted, fdinfo_number(self->event, "bpf_retain_evicted"));
+	EXPECT_EQ(lost, fdinfo_number(self->event, "bpf_retain_lost"));
 
 	/* A smaller one holds at once */
 	ASSERT_EQ(0, set_budget(0));
-	EXPECT_EQ(0, count_of(self->event, "bpf_retained"));
-	EXPECT_EQ(0, count_of(self->event, "bpf_retained_bytes"));
+	EXPECT_EQ(0, fdinfo_number(self->event, "bpf_retained"));
+	EXPECT_EQ(0, fdinfo_number(self->event, "bpf_retained_bytes"));
 	ASSERT_EQ(0, end_programs(self->event, 1));
-	EXPECT_EQ(0, count_of(self->event, "bpf_retained"));
+	EXPECT_EQ(0, fdinfo_number(self->event, "bpf_retained"));
 }
 
 #define NR_LARGE	4000
@@ -370,13 +352,13 @@ TEST_F_TIMEOUT(retain, too_large, TEST_S)
 
 	ASSERT_EQ(0, set_budget(8));
 	ASSERT_EQ(0, end_programs(self->event, 2));
-	kept = count_of(self->event, "bpf_retained");
+	kept = fdinfo_number(self->event, "bpf_retained");
 	EXPECT_LT(0, kept);
 	prog = load_large(NR_LARGE, 0);
 	ASSERT_LE(0, prog);
 	close_fd(&prog);
 	ASSERT_EQ(0, end_programs(self->event, 1));
-	EXPECT_LE(kept, count_of(self->event, "bpf_retained"));
+	EXPECT_LE(kept, fdinfo_number(self->event, "bpf_retained"));
 }
 
 /* Nor if it fits without the types that it shares with one that is kept. */
@@ -391,22 +373,22 @@ TEST_F_TIMEOUT(retain, too_large_with_types, TEST_S)
 	ASSERT_LE(0, prog);
 	close_fd(&prog);
 	ASSERT_EQ(0, end_programs(self->event, 1));
-	kept = count_of(self->event, "bpf_retained");
+	kept = fdinfo_number(self->event, "bpf_retained");
 	EXPECT_LE(2, kept);
-	EXPECT_LT(TYPES_SIZE, count_of(self->event, "bpf_retained_bytes"));
+	EXPECT_LT(TYPES_SIZE, fdinfo_number(self->event, "bpf_retained_bytes"));
 
 	prog = load_large(NR_LARGE, btf);
 	ASSERT_LE(0, prog);
 	close_fd(&prog);
 	ASSERT_EQ(0, end_programs(self->event, 1));
-	EXPECT_LE(kept, count_of(self->event, "bpf_retained"));
+	EXPECT_LE(kept, fdinfo_number(self->event, "bpf_retained"));
 	close_fd(&btf);
 }
 
 /* Who has a file of it, has it; what was asked for is no loss. */
 TEST_F_TIMEOUT(retain, asked_is_not_lost, TEST_S)
 {
-	long long evicted = count_of(self->event, "bpf_retain_evicted");
+	long long evicted = fdinfo_number(self->event, "bpf_retain_evicted");
 	struct info_copy lived, ended;
 	bool throws;
 	int fd;
@@ -415,7 +397,7 @@ TEST_F_TIMEOUT(retain, asked_is_not_lost, TEST_S)
 	fd = ended_prog(self->event, lived.info.id);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, set_budget(0));
-	EXPECT_EQ(evicted, count_of(self->event, "bpf_retain_evicted"));
+	EXPECT_EQ(evicted, fdinfo_number(self->event, "bpf_retain_evicted"));
 	EXPECT_EQ(-ENOENT, ended_prog(self->event, lived.info.id));
 	EXPECT_EQ(0, info_copy__read(&ended, fd, throws));
 	expect_same(_metadata, &lived, &ended);
@@ -445,7 +427,7 @@ TEST_F_TIMEOUT(retain, gone_with_the_event, TEST_S)
 	while (kept && ksym_now_ms() < end) {
 		self->event = open_event(true);
 		ASSERT_LE(0, self->event);
-		kept = count_of(self->event, "bpf_retained");
+		kept = fdinfo_number(self->event, "bpf_retained");
 		close_fd(&self->event);
 		sched_yield();
 	}

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the tests of KSYMBOL ask of the machine, and the limits of their time. */
+/* What the tests ask of the machine and of /proc, and the limits of their time. */
 #ifndef SELFTESTS_PERF_EVENTS_KSYM_ENV_H
 #define SELFTESTS_PERF_EVENTS_KSYM_ENV_H
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "btf_lookup.h"
@@ -25,6 +27,25 @@ static inline long read_number(const char *path)
 	n = fscanf(f, "%ld", &val);
 	fclose(f);
 	return n == 1 ? val : -EINVAL;
+}
+
+/* Return: the number after "@key:" in the fdinfo of @fd, or -errno. */
+static inline long long fdinfo_number(int fd, const char *key)
+{
+	char path[64], line[256];
+	long long val = -ENOENT;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	if (!f)
+		return -errno;
+	while (fgets(line, sizeof(line), f)) {
+		if (!strncmp(line, key, strlen(key)) && line[strlen(key)] == ':')
+			val = strtoll(line + strlen(key) + 1, NULL, 0);
+	}
+	fclose(f);
+	return val;
 }
 
 /* Return: why the tests cannot run here, or NULL. */
