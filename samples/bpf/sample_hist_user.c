@@ -36,7 +36,7 @@ static const char usage[] =
 	"usage: sample_hist [-e EVENT] [-c PERIOD] [-k KEEP] [--] COMMAND [ARGS]\n"
 	"  -e EVENT   page-faults (default), cpu-clock, cycles, or rHEX: a raw event\n"
 	"             of the CPU that samples addresses\n"
-	"  -c PERIOD  events per sample (1; cpu-clock: 100000 ns)\n"
+	"  -c PERIOD  events per sample (1; cpu-clock: 100000 ns; cycles: 1000000)\n"
 	"  -k KEEP    write each KEEP-th sample to the ring buffer, 0: none (10)\n";
 
 static const char refused[] =
