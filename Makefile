@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# Every target is one script of stack/, which does what it stands on first.
+# What a target does is in the scripts of stack/ and bench/.
 # KERNEL=/path gives the base from a tree of yours; see README.md.
 
 .DEFAULT_GOAL := help
@@ -69,7 +69,7 @@ demo: setup ## record BPF programs in the guest, then report and annotate them h
 	@stack/demo
 
 .PHONY: lint
-lint: ## series, generated files, style of patches and scripts (under 45 s)
+lint: ## series, generated files, style of patches and scripts (under a minute)
 	@stack/lint
 
 .PHONY: check
@@ -77,7 +77,7 @@ check: setup ## everything CI runs: lint, builds, then all tests
 	@stack/check
 
 .PHONY: check-base
-check-base: setup ## run the tests without the series: each must fail there
+check-base: setup ## run the tests without the series: all not marked `both` must fail
 	@stack/check --base
 
 .PHONY: debian
@@ -95,21 +95,23 @@ mainline: setup ## mainline's own tests, on the base and on the series, compared
 .PHONY: configurations
 configurations: tree ## compile what the series touches in other configurations
 	@stack/setup configurations
-	@JOBS=$$(nproc) stack/configurations build/linux build/configurations
+	@build=$${PERF_BPF_BUILD:-build}; \
+		JOBS=$$(nproc) stack/configurations $$build/linux $$build/configurations
 
 .PHONY: bare
 bare: ## make demo and make check in a new Debian that has git and make only
 	@stack/bare demo check
 
 .PHONY: bench
-bench: setup ## measure what the series costs and saves
+bench: perf base-perf selftests kernel base-kernel ## measure what the series costs and saves
+	@stack/setup bench
 	@bench/run
 	@bench/ksymbol
 	@bench/bpf-event
 	@bench/sample-data
 
 .PHONY: clean
-clean: ## remove what was built, keep the base, the tree and the downloads
+clean: ## remove what was built and measured, keep the base, the tree and the downloads
 	@stack/clean
 
 .PHONY: distclean

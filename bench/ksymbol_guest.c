@@ -19,6 +19,7 @@
 #include "bpf_raw.h"
 #include "ksym_ring.h"
 #include "ksym_sources.h"
+#include "own_time.h"
 
 #define MAX_PROGS	10000
 #define LOOKUPS		2000
@@ -126,14 +127,6 @@ static void bench_lookups(void)
 	unmake_fds(&tramp);
 }
 
-static __u64 own_time(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
-
 /* Own: the system calls. All: what the kernel does later because of them, too. */
 static void bench_load(const char *who)
 {
@@ -153,13 +146,6 @@ static void bench_load(const char *who)
 	}
 	printf("load_own_%s %llu\n", who, (own_time() - own) / LOADS);
 	printf("load_all_%s %llu\n", who, (__rdtsc() - all) / LOADS);
-}
-
-static int cmp_times(const void *a, const void *b)
-{
-	const __u64 *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
 }
 
 /* The median: what a module waits for makes some rounds longer than others. */

@@ -141,7 +141,7 @@ with_ccache()
 	export KBUILD_BUILD_TIMESTAMP=2000-01-01 KBUILD_BUILD_USER=perf-bpf KBUILD_BUILD_HOST=perf-bpf
 }
 
-# source_of series|base|debug: put the kernel tree to build into SRC, making it
+# source_of series|base: put the kernel tree to build into SRC, making it
 # if need be.
 source_of()
 {

@@ -8,7 +8,6 @@ touches, so a repository of these few files alone (Reduced) decides whether it
 applies, and to what, in a hundredth of the time.
 
     stack/series.py sha             one number for series and patches/
-    stack/series.py paths PATCH     the kernel files a patch touches
 """
 
 import fnmatch
@@ -230,8 +229,6 @@ def main(argv: List[str]) -> int:
     """The command line: see the top of the file."""
     if argv[1:] == ["sha"]:
         print(sha(top_dir()))
-    elif len(argv) == 3 and argv[1] == "paths":
-        print("\n".join(touched(Path(argv[2]).resolve())))
     else:
         print(__doc__, file=sys.stderr)
         return 2

@@ -20,19 +20,21 @@ from typing import Generator, List
 
 import pytest
 
+from subject import perf_binary
+
 TOP = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("PERF_BPF_BUILD") or TOP / "build")
 SUBJECT = os.environ.get("PERF_BPF_SUBJECT", "series")
 LAYERS = ("lint", "prefix", "host", "guest", "debug")
 # A module that is not listed tests on the host.
 LAYER_OF = {"test_lint": "lint", "test_base": "lint", "test_tree": "lint",
-            "test_setup": "lint", "test_kernel": "lint", "test_subject": "lint", "test_mainline": "lint",
+            "test_setup": "lint", "test_kernel": "lint", "test_mainline": "lint",
             "test_failures": "lint", "test_check": "lint",
             "test_prefix": "prefix",
             "test_guest": "guest", "test_guest_failures": "guest", "test_demo": "guest", "test_its": "guest",
             "test_debian_kernels": "guest",
             "test_debug_guest": "debug"}
-STACK = {"test_lint", "test_base", "test_tree", "test_setup", "test_kernel", "test_subject", "test_prefix",
+STACK = {"test_lint", "test_base", "test_tree", "test_setup", "test_kernel", "test_prefix",
          "test_guest_failures", "test_mainline", "test_failures", "test_check"}
 # These tell how the guest's session went, not what the series does.
 BOTH = {("test_guest", "test_session_is_whole"), ("test_guest", "test_no_splat")}
@@ -146,14 +148,4 @@ class Plan:
 @pytest.fixture(scope="session", name="perf")
 def fixture_perf() -> Path:
     """The perf binary of the subject."""
-    path = BUILD / ("out-perf" if SUBJECT == "series" else "out-perf-base") / "perf"
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: there is no perf; run `make perf`"
-                                " (for the base: `make base-perf`)")
-    return path
-
-
-@pytest.fixture(scope="session", name="kernel_name")
-def fixture_kernel_name() -> str:
-    """What stack/guest --kernel calls the subject's kernel."""
-    return SUBJECT
+    return perf_binary()

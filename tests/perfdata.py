@@ -84,7 +84,6 @@ INFO_FIELDS: Sequence[tuple[str, str]] = (
     ("run_time_ns", "Q"), ("run_cnt", "Q"), ("recursion_misses", "Q"),
     ("verified_insns", "I"), ("attach_btf_obj_id", "I"), ("attach_btf_id", "I4x"),
 )
-INFO_SIZE = struct.calcsize("<" + "".join(code for _, code in INFO_FIELDS))
 
 # The arrays of struct perf_bpil: bit number = place in this list. The second
 # name is the field with the count, of records of the third (bytes).
@@ -428,7 +427,7 @@ class PerfData:
 
     def _attr(self) -> bytes:
         # mmap, comm, task; sample_id_all; ksymbol, bpf_event; text_poke
-        flags = 1 << 8 | 1 << 9 | 1 << 13 | 1 << 18 | 1 << 28 | 1 << 29 | 1 << 32
+        flags = 1 << 8 | 1 << 9 | 1 << 13 | 1 << 18 | 1 << 29 | 1 << 30 | 1 << 33
         raw = struct.pack("<IIQQQQQ", 1, ATTR_SIZE, 0, 1000000, self.sample_type, 0, flags)
         if self.sample_type & SAMPLE_BRANCH_STACK:
             # branch_sample_type: any, in the kernel

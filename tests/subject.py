@@ -36,7 +36,7 @@ def perf_binary() -> Path:
     path = Path(os.environ.get("PERF") or BINARIES[subject_name()])
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no perf there; build it with `make perf` "
-                                "(for the base: `make check-base`), or set PERF=")
+                                "(for the base: `make base-perf`), or set PERF=")
     return path
 
 

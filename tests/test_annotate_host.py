@@ -66,7 +66,6 @@ EXPECTED = [
     Expected("sub_b", (0x3333, 0x3334), "20.00%", "0x3334"),
 ]
 SAMPLES = [Sample(MAIN + 15)] * 3 + [Sample(SUB_A + 9)] * 5 + [Sample(SUB_B + 6)] * 2
-ALL_MOVS = {value for expected in EXPECTED for value in expected.movs}
 
 
 def symbol(function: str) -> str:

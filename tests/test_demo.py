@@ -16,7 +16,7 @@ from typing import Dict, Iterator, Tuple
 import pytest
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
-RESULTS = TOP / "build/results/demo"
+RESULTS = pathlib.Path(os.environ.get("PERF_BPF_BUILD") or TOP / "build") / "results/demo"
 SOURCE = TOP / "stack/demo.d/flow.bpf.c"
 # Programs and subprograms whose work is in every packet.
 FUNCTIONS = ("flow_meter", "parse_packet", "find_flow", "classify",

@@ -168,3 +168,9 @@ def test_quilt(toy: Toy) -> None:
     toy.commit("toy: add a blob", "Nobody can read it.")
     toy.must("stack/refresh")
     finding(toy, "0004-toy-add-a-blob.patch", "quilt push refuses it")
+
+
+def test_maintainers_lack_a_file(toy: Toy) -> None:
+    """A file that the series creates and no entry of MAINTAINERS.snippet has."""
+    edit(toy.top / "MAINTAINERS.snippet", "F:\tkernel/toy.c\n", "")
+    finding(toy, "MAINTAINERS.snippet", "kernel/toy.c", "which the series creates")

@@ -27,6 +27,7 @@ class Suite:
 
 SUITES = [
     Suite("Code of BPF functions", both=False),
+    Suite("Dynamic kernel text", both=False),
     Suite("Fields of perf_event_attr for BPF programs", both=False),
     Suite("DSO data tests"),
     Suite("Maps - per process mmaps abstraction"),

@@ -26,8 +26,3 @@ def call(at: int, target: int) -> bytes:
 def je(skip: int) -> bytes:
     """`je` over the next skip bytes (-128 to 127), 2 bytes."""
     return b"\x74" + struct.pack("<b", skip)
-
-
-def jmp(skip: int) -> bytes:
-    """`jmp` over the next skip bytes (-128 to 127), 2 bytes."""
-    return b"\xeb" + struct.pack("<b", skip)
