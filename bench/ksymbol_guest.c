@@ -22,8 +22,10 @@
 #include "own_time.h"
 
 #define MAX_PROGS	10000
-#define LOOKUPS		2000
-#define LOADS		1000
+#define LOOKUPS		200
+#define FUNCTIONS	1024
+#define LOADS		1001
+#define NAME_SIZE	256
 #define MODULES		101
 
 static int progs[MAX_PROGS], nr_progs;
@@ -65,13 +67,14 @@ static void bench_read(int nr)
 	close(fd);
 }
 
-static void bench_lookup(const char *what, __u64 addr)
+/* Return: the instructions of one lookup. */
+static __u64 cost_of_lookup(__u64 addr)
 {
-	int fmt = bpf_raw_value_map(4, "%ps"), out = bpf_raw_value_map(256, NULL);
-	char packet[64] = "", name[256] = "";
+	int fmt = bpf_raw_value_map(4, "%ps"), out = bpf_raw_value_map(NAME_SIZE, NULL);
+	char packet[64] = "";
 	/* A type whose test runs repeat. */
 	int prog = bpf_raw_load_snprintf(BPF_PROG_TYPE_SCHED_CLS, fmt, out,
-					 sizeof(name), addr);
+					 NAME_SIZE, addr);
 	union bpf_attr run = {
 		.test = {
 			.prog_fd = prog,
@@ -86,12 +89,57 @@ static void bench_lookup(const char *what, __u64 addr)
 	t0 = __rdtsc() - t0;
 	if (err)
 		die("running a lookup", -err);
-	bpf_raw_map_lookup(out, name);
-	fprintf(stderr, "%s is %s\n", what, name);
-	printf("lookup_%s %llu\n", what, t0 / LOOKUPS);
 	close(run.test.prog_fd);
 	close(out);
 	close(fmt);
+	return t0 / LOOKUPS;
+}
+
+static void bench_lookup(const char *what, __u64 addr)
+{
+	printf("lookup_%s %llu\n", what, cost_of_lookup(addr));
+}
+
+/* Addresses in functions of vmlinux, all over it. Return: how many. */
+static int spread_functions(__u64 *addrs)
+{
+	FILE *f = fopen("/proc/kallsyms", "re");
+	int nr = 0, all = 0, pass;
+	char line[1024], type;
+	__u64 addr;
+
+	/* how many there are, and then each so-manieth */
+	for (pass = 0; pass < 2; pass++) {
+		int seen = 0;
+
+		rewind(f);
+		while (fgets(line, sizeof(line), f)) {
+			if (strchr(line, '[') || sscanf(line, "%llx %c", &addr, &type) != 2 ||
+			    (type != 't' && type != 'T'))
+				continue;
+			if (!pass)
+				all++;
+			else if (seen++ % (all / FUNCTIONS) == 0 && nr < FUNCTIONS)
+				addrs[nr++] = addr;
+		}
+	}
+	fclose(f);
+	return nr;
+}
+
+/*
+ * The mean of many: vmlinux has its names in a compressed list with a mark at each
+ * 256th, so what one costs depends on how far from a mark it happens to be.
+ */
+static void bench_vmlinux(void)
+{
+	static __u64 addrs[FUNCTIONS];
+	__u64 sum = 0;
+	int nr = spread_functions(addrs), i;
+
+	for (i = 0; i < nr; i++)
+		sum += cost_of_lookup(addrs[i]);
+	printf("lookup_vmlinux %llu\n", sum / nr);
 }
 
 /* The address of the first symbol that begins with @begin and is of @mod. */
@@ -118,7 +166,7 @@ static void bench_lookups(void)
 	made__init(&module);
 	if (make_trampolines(&tramp) || make_module(&module))
 		die("making text", 0);
-	bench_lookup("vmlinux", find_symbol("do_syscall_64", NULL) + 8);
+	bench_vmlinux();
 	bench_lookup("module", find_symbol("dummy_", "[dummy]") + 8);
 	bench_lookup("program", find_symbol("bpf_prog_", "[bpf]") + 8);
 	bench_lookup("trampoline", find_symbol("bpf_trampoline_", "[bpf]") + 8);
@@ -127,25 +175,33 @@ static void bench_lookups(void)
 	unmake_fds(&tramp);
 }
 
-/* Own: the system calls. All: what the kernel does later because of them, too. */
+/*
+ * Own: the system calls, the median. All: what the kernel does later because of
+ * them, too, the mean.
+ */
 static void bench_load(const char *who)
 {
 	const struct bpf_insn insns[] = {
 		BPF_RAW_MOV_IMM(BPF_REG_0, 0),
 		BPF_RAW_EXIT(),
 	};
-	__u64 all = __rdtsc(), own = own_time();
+	static __u64 times[LOADS];
+	__u64 all = __rdtsc();
 	int i, fd;
 
 	for (i = 0; i < LOADS; i++) {
+		times[i] = own_time();
 		fd = bpf_raw_load_named(BPF_PROG_TYPE_SOCKET_FILTER, "bench",
 					insns, 2);
 		if (fd < 0)
 			die("loading a program", -fd);
 		close(fd);
+		times[i] = own_time() - times[i];
 	}
-	printf("load_own_%s %llu\n", who, (own_time() - own) / LOADS);
-	printf("load_all_%s %llu\n", who, (__rdtsc() - all) / LOADS);
+	all = (__rdtsc() - all) / LOADS;
+	qsort(times, LOADS, sizeof(*times), cmp_times);
+	printf("load_own_%s %llu\n", who, times[LOADS / 2]);
+	printf("load_all_%s %llu\n", who, all);
 }
 
 /* The median: what a module waits for makes some rounds longer than others. */
