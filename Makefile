@@ -55,8 +55,9 @@ samples: perf ## build what the guest runs with libbpf: the example of a BPF pro
 	@stack/samples
 
 .PHONY: guest
-guest: setup ## run a command in the guest: make guest CMD='uname -a'
+guest: ## run a command in the guest: make guest CMD='uname -a'
 	@[ -n "$$CMD" ] || { echo "make guest: say what to run: make guest CMD='uname -a'" >&2; exit 2; }
+	@stack/setup
 	@stack/kernel guest
 	@stack/guest -- bash -c "$$CMD"
 
@@ -73,16 +74,20 @@ lint: ## series, generated files, style of patches and scripts (under a minute)
 	@stack/lint
 
 .PHONY: check
-check: setup ## everything CI runs: lint, builds, then all tests
+check: setup ## everything CI runs: lint, builds, tests (not: debian, stress, prefixes, mainline, configurations)
 	@stack/check
 
 .PHONY: check-base
-check-base: setup ## run the tests without the series: all not marked `both` must fail
+check-base: setup ## run the tests without the series: one that passes and is not marked `both` fails
 	@stack/check --base
 
 .PHONY: debian
 debian: setup ## the series' perf on Debian's kernels 6.1 and 6.12, in the guest
 	@stack/check --debian
+
+.PHONY: stress
+stress: setup ## 100,000 programs while perf records, half hours of churn with KASAN (two hours)
+	@stack/check --stress
 
 .PHONY: prefixes
 prefixes: setup ## build after each patch what depends on it, and link perf (about an hour)
@@ -99,7 +104,7 @@ configurations: tree ## compile what the series touches in other configurations
 		JOBS=$$(nproc) stack/configurations $$build/linux $$build/configurations
 
 .PHONY: bare
-bare: ## make demo and make check in a new Debian that has git and make only
+bare: ## make demo and make check in a new Debian that has git, make and a package mirror
 	@stack/bare demo check
 
 .PHONY: bench

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Dict
 
 TOP = Path(__file__).resolve().parent.parent
-BUILD = Path(os.environ.get("PERF_BPF_BUILD", TOP / "build"))
+BUILD = Path(os.environ.get("PERF_BPF_BUILD", TOP / "build")).absolute()
 TESTS = BUILD / "linux/tools/testing/selftests/perf_events"
 # One CPU, since -icount runs them one after the other; time that is slept is
 # left out. virtme-ng names the number of CPUs itself: the last one counts.

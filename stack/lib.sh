@@ -7,8 +7,9 @@
 set -euo pipefail
 
 TOP=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
-# Another build directory serves the stack's own tests.
-BUILD=${PERF_BPF_BUILD:-$TOP/build}
+# Another build directory is for another disk, and for the stack's own tests.
+BUILD=$(realpath -ms -- "${PERF_BPF_BUILD:-$TOP/build}")
+[[ ! ${PERF_BPF_BUILD-} ]] || export PERF_BPF_BUILD=$BUILD
 BASE_VERSION=$(<"$TOP/BASE")
 # The distribution's python: the one that has the distribution's modules.
 PYTHON3=/usr/bin/python3

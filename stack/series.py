@@ -64,7 +64,7 @@ def top_dir() -> Path:
 
 def build_dir(top: Path) -> Path:
     """The build directory, which PERF_BPF_BUILD can move, as in lib.sh."""
-    return Path(os.environ.get("PERF_BPF_BUILD") or top / "build")
+    return Path(os.environ.get("PERF_BPF_BUILD") or top / "build").absolute()
 
 
 def series_lines(top: Path) -> Iterator[Tuple[str, str]]:

@@ -23,7 +23,7 @@ import pytest
 from subject import perf_binary
 
 TOP = Path(__file__).resolve().parent.parent
-BUILD = Path(os.environ.get("PERF_BPF_BUILD") or TOP / "build")
+BUILD = Path(os.environ.get("PERF_BPF_BUILD") or TOP / "build").absolute()
 SUBJECT = os.environ.get("PERF_BPF_SUBJECT", "series")
 LAYERS = ("lint", "prefix", "host", "guest", "debug")
 # A module that is not listed tests on the host.

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Sequence
 
 TOP = Path(__file__).resolve().parent.parent
-BUILD = Path(os.environ.get("PERF_BPF_BUILD") or TOP / "build")
+BUILD = Path(os.environ.get("PERF_BPF_BUILD") or TOP / "build").absolute()
 BINARIES = {"series": BUILD / "out-perf/perf", "base": BUILD / "out-perf-base/perf"}
 # What AddressSanitizer and UBSan exit with when they are built in, see run_perf()
 SANITIZER_STATUS = 99

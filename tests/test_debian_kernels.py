@@ -27,6 +27,7 @@ def kept_data(suite: str) -> pathlib.Path:
 @pytest.fixture(scope="module", params=SUITES, name="session")
 def fixture_session(request: pytest.FixtureRequest) -> host.Session:
     """The results on one of the kernels; boots it once."""
+    kept_data(request.param).unlink(missing_ok=True)
     return host.run_session(request.param, 900, 1500,
                             {"KEEP_DATA": str(kept_data(request.param))}, PLAN)
 

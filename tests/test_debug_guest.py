@@ -11,11 +11,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "guest"))
 import guest_host as host  # noqa: E402  pylint: disable=wrong-import-position
 from guest_plan import Entry, read_plan  # noqa: E402  pylint: disable=wrong-import-position
 
-# Of all sources at once, a round after the other (ksymbol_churn.c).
-CHURN_SECONDS = "300"
-# Of bpf_retain_churn.c and of bpf_attach_churn.c
-BPF_CHURN_SECONDS = "300"
-BPF_ATTACH_CHURN_SECONDS = "60"
+# Of all sources at once, a round after the other (ksymbol_churn.c), and of
+# bpf_retain_churn.c
+CHURN_SECONDS = "1800" if host.STRESS else "300"
+# Of bpf_attach_churn.c
+BPF_ATTACH_CHURN_SECONDS = "600" if host.STRESS else "60"
+SECONDS_EACH, SECONDS = (2700, 9000) if host.STRESS else (900, 3600)
 CHECKERS = ("KASAN", "PROVE_LOCKING", "PROVE_RCU", "DEBUG_ATOMIC_SLEEP",
             "DEBUG_KMEMLEAK", "INIT_STACK_ALL_PATTERN")
 
@@ -26,9 +27,9 @@ def fixture_session() -> host.Session:
     only."""
     if host.SUBJECT != "series":
         pytest.skip("there is no debug kernel of the base")
-    return host.run_session("debug", 900, 3600, {
+    return host.run_session("debug", SECONDS_EACH, SECONDS, {
         "KSYM_CHURN_SECONDS": CHURN_SECONDS,
-        "BPF_CHURN_SECONDS": BPF_CHURN_SECONDS,
+        "BPF_CHURN_SECONDS": CHURN_SECONDS,
         "BPF_ATTACH_CHURN_SECONDS": BPF_ATTACH_CHURN_SECONDS})
 
 
@@ -42,6 +43,11 @@ def test_checker_is_on(session: host.Session, checker: str) -> None:
     """The kernel that ran was built with this checker."""
     config = (session.results / "config").read_text()
     assert f"CONFIG_{checker}=y" in config.splitlines()
+
+
+def test_kmemleak_was_read(session: host.Session) -> None:
+    """Its list of lost memory was there, with a scan done at the end."""
+    assert (session.results / "kmemleak").exists(), f"see {session.results}/console.log"
 
 
 def test_no_splat(session: host.Session) -> None:

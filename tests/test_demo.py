@@ -98,8 +98,9 @@ def test_summary_shows_lines(said: str) -> None:
     for percent, number, text in lines:
         assert float(percent) > 0
         assert source[int(number) - 1] == text
-    for path in re.findall(r"^(?:report|annotated|flame graph|recording) +(/.*)$",
-                           said, re.MULTILINE):
+    paths = re.findall(r"^(?:report|annotated|flame graph|recording) +(/.*)$", said, re.MULTILINE)
+    assert len(paths) == 4, said
+    for path in paths:
         assert os.path.getsize(path) > 0
 
 

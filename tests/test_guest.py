@@ -18,12 +18,15 @@ from guest_plan import Entry, read_plan  # noqa: E402  pylint: disable=wrong-imp
 # What record_bpf_cycles.sh recorded, for after the guest's end.
 CYCLES_DATA = host.BUILD / "results" / f"guest-{host.SUBJECT}" / "cycles.data"
 ANNOTATED = 100
+CYCLES, SECONDS_EACH, SECONDS = ("100000", 1800, 5400) if host.STRESS else ("10000", 300, 1800)
 
 
 @pytest.fixture(scope="module", name="session")
 def fixture_session() -> host.Session:
     """The guest's results; boots it once."""
-    return host.run_session(host.SUBJECT, 300, 1500, {"KEEP_DATA": str(CYCLES_DATA)})
+    CYCLES_DATA.unlink(missing_ok=True)
+    return host.run_session(host.SUBJECT, SECONDS_EACH, SECONDS,
+                            {"KEEP_DATA": str(CYCLES_DATA), "BPF_CYCLES": CYCLES})
 
 
 def test_session_is_whole(session: host.Session) -> None:

@@ -2,6 +2,8 @@
 """Whatever goes wrong in or around the guest ends in the right class of
 failure, within its time limit, with nothing left running."""
 
+import errno
+import fcntl
 import importlib.machinery
 import importlib.util
 import os
@@ -11,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from typing import Dict, Iterator, List, NamedTuple
+from typing import Dict, Iterator, List, NamedTuple, Type
 
 import pytest
 
@@ -338,6 +340,36 @@ def test_disk_fills_up(small_disk: pathlib.Path) -> None:
     assert "write" in ended.said
 
 
+def test_results_in_use(results: pathlib.Path) -> None:
+    """A second guest does not write over what the first one is writing."""
+    results.mkdir()
+    held = os.open(results, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    (results / "ktap.log").write_text("the first one's\n")
+    ended = run(results, "true")
+    os.close(held)
+    assert ended.status == INFRA and "another guest" in ended.said
+    assert (results / "ktap.log").read_text() == "the first one's\n"
+
+
+def test_trouble_of_this_machine(module: object, monkeypatch: pytest.MonkeyPatch,
+                                 capsys: pytest.CaptureFixture[str]) -> None:
+    """What the machine refuses is told by name, and is no result of the command's."""
+    def refuse(_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/some/file")
+
+    monkeypatch.setattr(module, "run_command", refuse)
+    monkeypatch.setattr(sys, "argv", ["guest", "--", "true"])
+    handlers = {number: signal.getsignal(number)
+                for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        assert module.main() == INFRA
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    assert "/some/file: No space left" in capsys.readouterr().err
+
+
 def test_results_not_a_directory(tmp_path: pathlib.Path) -> None:
     """A results directory that cannot be made is told by name."""
     (tmp_path / "file").write_text("")
@@ -416,11 +448,16 @@ def test_no_result_is_an_error(tmp_path: pathlib.Path) -> None:
         host.check_programs(PLAN, tmp_path / "perf")
 
 
-def test_skip_has_a_reason(tmp_path: pathlib.Path) -> None:
-    """A skipped test is a skip with the reason that the guest gave."""
+@pytest.mark.parametrize("subject,outcome", [("base", pytest.skip.Exception),
+                                             ("series", pytest.fail.Exception)])
+def test_skip_has_a_reason(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch,
+                           subject: str, outcome: Type[BaseException]) -> None:
+    """A test that is skipped whole says the reason that the guest gave, and is a
+    failure where all there is to test is there."""
+    monkeypatch.setattr(host, "SUBJECT", subject)
     session = parsed(tmp_path, KTAP.replace(
         "ok 2 perf-shell:two.sh", "ok 2 perf-shell:two.sh # SKIP no PMU"))
-    with pytest.raises(pytest.skip.Exception, match="no PMU"):
+    with pytest.raises(outcome, match="no PMU"):
         host.judge_entry(session, PLAN[1])
 
 

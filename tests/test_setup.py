@@ -94,8 +94,9 @@ def test_without_apt(toy: Toy, packages: Path, tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="becoming nobody takes root")
 def test_without_root(toy: Toy, packages: Path, tmp_path: Path) -> None:
     """Anybody but root."""
+    # Those that pytest made, for us alone
     for parent in [toy.top, *toy.top.parents]:
-        if parent == Path("/tmp"):
+        if not parent.name.startswith(("repo", "test_", "pytest-")):
             break
         parent.chmod(0o755)
     build = tmp_path / "build"

@@ -139,6 +139,62 @@ def drop_last_patch(toy: Toy) -> None:
     (toy.top / "series").write_text(text.replace(name + "\n", ""))
 
 
+@pytest.mark.parametrize("work", [False, True])
+def test_newer_patches_are_not_written_over(toy: Toy, work: bool) -> None:
+    """After a pull, refresh would write the old series back."""
+    drop_last_patch(toy)
+    if work:
+        (toy.top / "build/linux/kernel/work.c").write_text("int work;\n")
+        toy.commit("toy: work", "Not refreshed yet.")
+    before = state(toy)
+    done = toy.run("stack/refresh")
+    assert done.returncode == 1 and ("merge the two" if work else "make tree") in done.stderr
+    assert state(toy) == before
+
+
+def test_refresh_from_another_branch(toy: Toy) -> None:
+    """What `git am --continue` leaves is not on the branch that is written."""
+    toy.git("checkout", "-q", "--detach")
+    (toy.top / "build/linux/kernel/more.c").write_text("int more;\n")
+    toy.commit("toy: add more", "More is needed.")
+    before = state(toy)
+    done = toy.run("stack/refresh")
+    assert done.returncode == 1 and "git checkout -B series" in done.stderr
+    assert state(toy) == before
+
+
+def test_refresh_tells_what_it_leaves(toy: Toy) -> None:
+    """An edit that is not committed is in no patch, which is said."""
+    (toy.top / "build/linux/kernel/toy.c").write_text("int edited;\n")
+    assert "not committed" in toy.must("stack/refresh")
+
+
+@pytest.mark.parametrize("work", ["branch", "ignored", "stash"])
+def test_distclean_keeps_all_work(toy: Toy, work: str) -> None:
+    """Another branch, a file that .gitignore hides (Debian's has all new ones), a stash."""
+    linux = toy.top / "build/linux"
+    if work == "branch":
+        toy.git("checkout", "-q", "-b", "next")
+        (linux / "kernel/more.c").write_text("int more;\n")
+        toy.commit("toy: add more", "More is needed.")
+        toy.git("checkout", "-q", "series")
+    elif work == "ignored":
+        (linux / ".git/info/exclude").write_text("/*\n")
+        (linux / "kernel/more.c").write_text("int more;\n")
+    else:
+        (linux / "kernel/toy.c").write_text("int edited;\n")
+        toy.git("stash", "-q")
+    done = toy.run("stack/clean", "--all")
+    assert done.returncode == 1 and "not in patches/" in done.stderr
+    toy.git("rev-parse", "series")
+
+
+def test_distclean_without_work(toy: Toy) -> None:
+    """A tree that patches/ give back goes with the rest."""
+    toy.must("stack/clean", "--all")
+    assert not (toy.top / "build").exists()
+
+
 def test_patches_moved_on(toy: Toy) -> None:
     """A tree that is a mere copy follows patches/."""
     drop_last_patch(toy)

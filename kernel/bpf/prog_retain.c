@@ -7,13 +7,14 @@
  * the programs that live for milliseconds are gone when it asks. So, while
  * somebody wants that (attr.bpf_retain), what there is to tell outlives the
  * program, up to so many bytes. Nothing else does: no map, no executable
- * memory, no module, no attachment.
+ * memory, no attachment, and no module, unless the program's BTF has a kptr to
+ * a type of it, as then every reference to the BTF keeps the module.
  *
  *   bpf_prog_put_deferred()	begin: PENDING	before the id is given up, so that
  *     |					who asks finds one of the two
  *     | grace periods
  *   __bpf_prog_put_rcu()	UNLOAD record, with PERF_BPF_EVENT_F_RETAINED
- *     | grace period
+ *     | grace period, if it had symbols
  *   bpf_prog_retain_work()	fill: READY	or not, without memory, or when
  *     |					nobody wants it any more
  *   evicted, or nobody wants it: out of the table; who has a file of it still
@@ -58,6 +59,9 @@ static unsigned int sysctl_retain_kb __read_mostly = 16384;
 /*
  * retain_lock is for all below, and for ->hash, ->order and ->pending of what is in
  * the table. The table has a reference on each of them.
+ *
+ * It is taken with interrupts off. A program that traces what is called with it may
+ * end others: with interrupts off that is left to a work, which may wait for it.
  */
 static DEFINE_SPINLOCK(retain_lock);
 static DEFINE_HASHTABLE(retain_table, 10);
@@ -67,6 +71,9 @@ static size_t retain_bytes;
 static struct bpf_prog_retain_counts retain_counts;
 
 static DECLARE_WAIT_QUEUE_HEAD(retain_wait);	/* one is PENDING no more */
+
+/* So many leave the table at once: whoever ends a program waits for the lock. */
+#define RETAIN_BATCH	256
 
 /* Nobody is to be killed for what may as well be lost. */
 #define GFP_RETAIN	(GFP_KERNEL | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
@@ -213,6 +220,7 @@ static int retained_take(struct bpf_prog_retained *r, struct bpf_prog *prog)
 	aux->load_time = from->load_time;
 	aux->verified_insns = from->verified_insns;
 	aux->attach_btf_id = from->attach_btf_id;
+	aux->sig = from->sig;
 	memcpy(aux->name, from->name, sizeof(aux->name));
 	aux->used_map_cnt = r->nr_map_ids;
 	aux->func_info_cnt = from->func_info_cnt;
@@ -231,18 +239,13 @@ static int retained_take(struct bpf_prog_retained *r, struct bpf_prog *prog)
 	return 0;
 }
 
-static notrace size_t retain_budget(void)
+static size_t retain_budget(void)
 {
 	return (size_t)READ_ONCE(sysctl_retain_kb) << 10;
 }
 
-/*
- * A program that traces one of these may end others: it must not come to wait for
- * the lock that they are called with.
- */
-
 /* A BTF that others have as well was counted with them. */
-static notrace void retain_charge(struct bpf_prog_retained *r)
+static void retain_charge(struct bpf_prog_retained *r)
 {
 	lockdep_assert_held(&retain_lock);
 
@@ -252,7 +255,7 @@ static notrace void retain_charge(struct bpf_prog_retained *r)
 	retain_counts.nr_kept++;
 }
 
-static notrace void retain_uncharge(struct bpf_prog_retained *r)
+static void retain_uncharge(struct bpf_prog_retained *r)
 {
 	lockdep_assert_held(&retain_lock);
 
@@ -263,7 +266,7 @@ static notrace void retain_uncharge(struct bpf_prog_retained *r)
 }
 
 /* What does not fit alone does not drive out others. Return: is it kept? */
-static notrace bool retain_add(struct bpf_prog_retained *r)
+static bool retain_add(struct bpf_prog_retained *r)
 {
 	size_t alone = r->size;
 
@@ -280,33 +283,63 @@ static notrace bool retain_add(struct bpf_prog_retained *r)
 	return true;
 }
 
-/* Oldest first, until the rest fits. */
-static notrace void retain_evict(struct list_head *gone)
+/* The oldest one leaves the table. Return: NULL if there is none. */
+static struct bpf_prog_retained *retain_remove_oldest(struct list_head *gone)
 {
-	struct bpf_prog_retained *r, *next;
+	struct bpf_prog_retained *r;
 
 	lockdep_assert_held(&retain_lock);
 
-	list_for_each_entry_safe(r, next, &retain_order, order) {
+	r = list_first_entry_or_null(&retain_order, struct bpf_prog_retained, order);
+	if (!r)
+		return NULL;
+	hash_del(&r->hash);
+	retain_uncharge(r);
+	list_move_tail(&r->order, gone);
+	return r;
+}
+
+/* Return: there may be more that do not fit. */
+static bool retain_evict_some(struct list_head *gone)
+{
+	struct bpf_prog_retained *r;
+	int i;
+
+	for (i = 0; i < RETAIN_BATCH; i++) {
 		if (retain_bytes <= retain_budget())
-			break;
-		hash_del(&r->hash);
-		retain_uncharge(r);
+			return false;
+		r = retain_remove_oldest(gone);
+		if (!r)
+			return false;
 		if (!READ_ONCE(r->asked))
 			retain_counts.nr_evicted++;
-		list_move_tail(&r->order, gone);
 	}
+	return true;
+}
+
+/* Oldest first, until the rest fits; may sleep. */
+static void retain_evict(void)
+{
+	LIST_HEAD(gone);
+	bool more;
+
+	do {
+		scoped_guard(spinlock_irqsave, &retain_lock)
+			more = retain_evict_some(&gone);
+		retained_put_list(&gone);
+	} while (more);
 }
 
 /**
  * bpf_prog_retain_begin - a program is about to give up its id
  * @prog: the program, without references
  *
- * Context: any but hardirq or with interrupts off; does not sleep.
+ * Context: task or softirq; does not sleep.
  */
 void bpf_prog_retain_begin(struct bpf_prog *prog)
 {
 	struct bpf_prog_retained *r;
+	unsigned long flags;
 
 	if (!static_branch_unlikely(&bpf_prog_retain_key.key))
 		return;
@@ -316,7 +349,7 @@ void bpf_prog_retain_begin(struct bpf_prog *prog)
 
 	r = retained_new(prog->aux->id);
 
-	spin_lock_bh(&retain_lock);
+	spin_lock_irqsave(&retain_lock, flags);
 	if (!r) {
 		retain_counts.nr_lost += !!retain_users;
 	} else if (retain_users && !retain_budget()) {
@@ -326,7 +359,7 @@ void bpf_prog_retain_begin(struct bpf_prog *prog)
 		prog->aux->retained = r;
 		r = NULL;
 	}
-	spin_unlock_bh(&retain_lock);
+	spin_unlock_irqrestore(&retain_lock, flags);
 
 	kfree(r);
 }
@@ -343,8 +376,8 @@ void bpf_prog_retain_begin(struct bpf_prog *prog)
 bool bpf_prog_retain_fill(struct bpf_prog *prog)
 {
 	struct bpf_prog_retained *r = prog->aux->retained;
+	bool taken, more = false;
 	LIST_HEAD(gone);
-	bool taken;
 	int err = 0;
 
 	/* From here on this is no longer a program of which something is kept */
@@ -357,27 +390,29 @@ bool bpf_prog_retain_fill(struct bpf_prog *prog)
 	}
 	taken = r->prog;
 
-	spin_lock_bh(&retain_lock);
-	r->pending = false;
-	if (err)
-		retain_counts.nr_lost++;
-	else if (retain_users && !retain_add(r))
-		retain_counts.nr_evicted++;
-	else if (retain_users)
-		retain_evict(&gone);
-	if (list_empty(&r->order)) {
-		hash_del(&r->hash);
-		list_add_tail(&r->order, &gone);
+	scoped_guard(spinlock_irqsave, &retain_lock) {
+		r->pending = false;
+		if (err)
+			retain_counts.nr_lost++;
+		else if (retain_users && !retain_add(r))
+			retain_counts.nr_evicted++;
+		else if (retain_users)
+			more = retain_evict_some(&gone);
+		if (list_empty(&r->order)) {
+			hash_del(&r->hash);
+			list_add_tail(&r->order, &gone);
+		}
 	}
-	spin_unlock_bh(&retain_lock);
 
 	wake_up_all(&retain_wait);
 	retained_put_list(&gone);
+	if (more)
+		retain_evict();
 	return taken;
 }
 
 /* The last one of this id: an id may be used again. */
-static notrace struct bpf_prog_retained *retain_find(u32 id)
+static struct bpf_prog_retained *retain_find(u32 id)
 {
 	struct bpf_prog_retained *r;
 
@@ -394,15 +429,13 @@ static struct bpf_prog_retained *retain_get_ended(u32 id)
 {
 	struct bpf_prog_retained *r;
 
-	spin_lock_bh(&retain_lock);
+	guard(spinlock_irqsave)(&retain_lock);
 	r = retain_find(id);
 	if (!r)
-		r = ERR_PTR(-ENOENT);
-	else if (r->pending)
-		r = ERR_PTR(-EAGAIN);
-	else
-		refcount_inc(&r->ref);
-	spin_unlock_bh(&retain_lock);
+		return ERR_PTR(-ENOENT);
+	if (r->pending)
+		return ERR_PTR(-EAGAIN);
+	refcount_inc(&r->ref);
 	return r;
 }
 
@@ -500,33 +533,34 @@ int bpf_prog_retained_fd(u32 id, bool wait)
 		return PTR_ERR(r);
 
 	err = security_bpf_prog(r->prog);
-	if (!err)
+	if (!err) {
+		/* From then on another thread may close the file, and with it r is gone */
+		WRITE_ONCE(r->asked, true);
 		err = anon_inode_getfd("bpf-prog-retained", &bpf_prog_retained_fops,
 				       r->prog, O_RDONLY | O_CLOEXEC);
+	}
 	if (err < 0)
 		retained_put(r);
-	else
-		WRITE_ONCE(r->asked, true);
 	return err;
 }
 
 /* Nobody wants them any more, unless somebody came meanwhile. */
+static void retain_drop_some(struct list_head *gone)
+{
+	int i;
+
+	guard(spinlock_irqsave)(&retain_lock);
+	for (i = 0; i < RETAIN_BATCH && !retain_users; i++)
+		if (!retain_remove_oldest(gone))
+			return;
+}
+
 static void retain_drop_all(struct work_struct *work)
 {
-	struct bpf_prog_retained *r;
 	LIST_HEAD(gone);
 
-	spin_lock_bh(&retain_lock);
-	if (!retain_users) {
-		list_for_each_entry(r, &retain_order, order) {
-			hash_del(&r->hash);
-			retain_uncharge(r);
-		}
-		list_splice_init(&retain_order, &gone);
-	}
-	spin_unlock_bh(&retain_lock);
-
-	retained_put_list(&gone);
+	while (retain_drop_some(&gone), !list_empty(&gone))
+		retained_put_list(&gone);
 }
 
 static DECLARE_WORK(retain_drop_work, retain_drop_all);
@@ -538,9 +572,8 @@ static DECLARE_WORK(retain_drop_work, retain_drop_all);
  */
 void bpf_prog_retain_start(void)
 {
-	spin_lock_bh(&retain_lock);
-	retain_users++;
-	spin_unlock_bh(&retain_lock);
+	scoped_guard(spinlock_irqsave, &retain_lock)
+		retain_users++;
 	static_branch_deferred_inc(&bpf_prog_retain_key);
 }
 
@@ -549,29 +582,27 @@ void bpf_prog_retain_start(void)
  *
  * With the last one goes what is kept.
  *
- * Context: any but hardirq or with interrupts off.
+ * Context: task or softirq; does not sleep.
  */
 void bpf_prog_retain_stop(void)
 {
 	static_branch_slow_dec_deferred(&bpf_prog_retain_key);
-	spin_lock_bh(&retain_lock);
+	guard(spinlock_irqsave)(&retain_lock);
 	if (!--retain_users)
 		schedule_work(&retain_drop_work);
-	spin_unlock_bh(&retain_lock);
 }
 
 /**
  * bpf_prog_retain_get_counts - what became of programs that ended
  * @counts: since boot, and what is kept now
  *
- * Context: any but hardirq or with interrupts off.
+ * Context: task or softirq; does not sleep.
  */
 void bpf_prog_retain_get_counts(struct bpf_prog_retain_counts *counts)
 {
-	spin_lock_bh(&retain_lock);
+	guard(spinlock_irqsave)(&retain_lock);
 	*counts = retain_counts;
 	counts->bytes = retain_bytes;
-	spin_unlock_bh(&retain_lock);
 }
 
 /* A smaller budget holds at once. */
@@ -579,15 +610,10 @@ static int retain_kb_handler(const struct ctl_table *table, int write, void *buf
 			     size_t *lenp, loff_t *ppos)
 {
 	int err = proc_douintvec_minmax(table, write, buffer, lenp, ppos);
-	LIST_HEAD(gone);
 
-	if (err || !write)
-		return err;
-	spin_lock_bh(&retain_lock);
-	retain_evict(&gone);
-	spin_unlock_bh(&retain_lock);
-	retained_put_list(&gone);
-	return 0;
+	if (!err && write)
+		retain_evict();
+	return err;
 }
 
 static const unsigned int retain_kb_max = INT_MAX >> 10;

@@ -23,6 +23,9 @@
 #include "ksym_ring.h"
 
 #define BUDGET		"/proc/sys/kernel/perf_bpf_retain_kb"
+#define KPTR_RESTRICT	"/proc/sys/kernel/kptr_restrict"
+#define JIT_HARDEN	"/proc/sys/net/core/bpf_jit_harden"
+#define PARANOID	"/proc/sys/kernel/perf_event_paranoid"
 #define NOBODY		1000
 
 static struct perf_event_attr dummy_attr(bool retain)
@@ -64,22 +67,27 @@ static int tell_and_end(struct info_copy *c, bool *throws)
 	return err;
 }
 
-static int set_budget(long kb)
+static int write_number(const char *path, long number)
 {
-	FILE *f = fopen(BUDGET, "we");
+	FILE *f = fopen(path, "we");
 	int err = 0;
 
 	if (!f)
 		return -errno;
-	fprintf(f, "%ld\n", kb);
+	fprintf(f, "%ld\n", number);
 	if (fclose(f))
 		err = -errno;
 	return err;
 }
 
+static int set_budget(long kb)
+{
+	return write_number(BUDGET, kb);
+}
+
 FIXTURE(retain) {
 	int event;
-	long budget;
+	long budget, kptr_restrict, jit_harden;
 };
 
 FIXTURE_SETUP(retain)
@@ -88,6 +96,8 @@ FIXTURE_SETUP(retain)
 
 	self->event = -1;
 	self->budget = -1;
+	self->kptr_restrict = read_number(KPTR_RESTRICT);
+	self->jit_harden = read_number(JIT_HARDEN);
 	if (reason)
 		SKIP(return, "%s", reason);
 	self->event = open_event(true);
@@ -101,20 +111,24 @@ FIXTURE_TEARDOWN(retain)
 {
 	if (self->budget >= 0)
 		set_budget(self->budget);
+	write_number(KPTR_RESTRICT, self->kptr_restrict);
+	write_number(JIT_HARDEN, self->jit_harden);
 	close_fd(&self->event);
 }
 
-/* Both are what was told of a program, but for what is not kept of it. */
-static void expect_same(struct __test_metadata *_metadata, const struct info_copy *lived,
-			const struct info_copy *ended)
+/*
+ * What was told of a program, and what is told after its end, but for what is not
+ * kept. Return: where they differ, or NULL.
+ */
+static const char *differ(const struct info_copy *lived, const struct info_copy *ended)
 {
 	struct bpf_prog_info info = lived->info;
 
-	EXPECT_LT(0, info.xlated_prog_len);
-	EXPECT_EQ(0, ended->info.xlated_prog_len);
+	if (ended->info.xlated_prog_len)
+		return "xlated_prog_len";
 	info.xlated_prog_len = 0;
 
-	/* Where each of them was read to */
+	/* Where each of them was read to; 0 what may not be seen */
 	info.jited_prog_insns = ended->info.jited_prog_insns;
 	info.jited_ksyms = ended->info.jited_ksyms;
 	info.jited_func_lens = ended->info.jited_func_lens;
@@ -124,16 +138,28 @@ static void expect_same(struct __test_metadata *_metadata, const struct info_cop
 	info.jited_line_info = ended->info.jited_line_info;
 	info.map_ids = ended->info.map_ids;
 
-	EXPECT_EQ(0, memcmp(&info, &ended->info, sizeof(info)));
-	EXPECT_EQ(0, memcmp(lived->code, ended->code, sizeof(ended->code)));
-	EXPECT_EQ(0, memcmp(lived->ksyms, ended->ksyms, sizeof(ended->ksyms)));
-	EXPECT_EQ(0, memcmp(lived->lens, ended->lens, sizeof(ended->lens)));
-	EXPECT_EQ(0, memcmp(lived->tags, ended->tags, sizeof(ended->tags)));
-	EXPECT_EQ(0, memcmp(lived->funcs, ended->funcs, sizeof(ended->funcs)));
-	EXPECT_EQ(0, memcmp(lived->lines, ended->lines, sizeof(ended->lines)));
-	EXPECT_EQ(0, memcmp(lived->jited_lines, ended->jited_lines,
-			    sizeof(ended->jited_lines)));
-	EXPECT_EQ(0, memcmp(lived->maps, ended->maps, sizeof(ended->maps)));
+	if (memcmp(&info, &ended->info, sizeof(info)))
+		return "the numbers";
+	if (memcmp(lived->code, ended->code, sizeof(ended->code)))
+		return "the code";
+	if (memcmp(lived->ksyms, ended->ksyms, sizeof(ended->ksyms)) ||
+	    memcmp(lived->lens, ended->lens, sizeof(ended->lens)) ||
+	    memcmp(lived->tags, ended->tags, sizeof(ended->tags)))
+		return "addresses, lengths or tags of functions";
+	if (memcmp(lived->funcs, ended->funcs, sizeof(ended->funcs)))
+		return "the types of functions";
+	if (memcmp(lived->lines, ended->lines, sizeof(ended->lines)) ||
+	    memcmp(lived->jited_lines, ended->jited_lines, sizeof(ended->jited_lines)))
+		return "the lines";
+	return memcmp(lived->maps, ended->maps, sizeof(ended->maps)) ? "the maps" : NULL;
+}
+
+static void expect_same(struct __test_metadata *_metadata, const struct info_copy *lived,
+			const struct info_copy *ended)
+{
+	const char *where = differ(lived, ended);
+
+	EXPECT_EQ(NULL, where) TH_LOG("different: %s", where);
 }
 
 TEST_F_TIMEOUT(retain, told_as_before, TEST_S)
@@ -149,6 +175,8 @@ TEST_F_TIMEOUT(retain, told_as_before, TEST_S)
 	ASSERT_EQ(4, lived.info.nr_jited_line_info);
 	ASSERT_EQ(1, lived.info.nr_map_ids);
 	ASSERT_NE(0, lived.info.btf_id);
+	ASSERT_LT(0, lived.info.xlated_prog_len);
+	ASSERT_NE(0, lived.code[0]);
 
 	fd = ended_prog(self->event, lived.info.id);
 	ASSERT_LE(0, fd) TH_LOG("%s", strerror(-fd));
@@ -408,20 +436,28 @@ TEST_F_TIMEOUT(retain, asked_is_not_lost, TEST_S)
 TEST_F_TIMEOUT(retain, gone_with_the_event, TEST_S)
 {
 	__u64 end = ksym_now_ms() + WAIT_MS;
+	int i, fd, pending = 0;
 	long long kept = -1;
-	int i;
 
 	for (i = 0; i < 20; i++) {
 		struct info_copy c;
 		bool throws;
 
 		ASSERT_EQ(0, tell_and_end(&c, &throws));
-		if (i & 1)
+		if (i & 1) {
 			ASSERT_LE(0, end_programs(self->event, 1));
+		} else {
+			ASSERT_EQ(0, fcntl(self->event, F_SETFL, O_NONBLOCK));
+			fd = ended_prog(self->event, c.info.id);
+			pending += fd == -EAGAIN;
+			close_fd(&fd);
+		}
 		close_fd(&self->event);
 		self->event = open_event(true);
 		ASSERT_LE(0, self->event);
 	}
+	EXPECT_LT(0, pending);
+
 	/* What had not quite ended, did so for an event that is there again */
 	close_fd(&self->event);
 	while (kept && ksym_now_ms() < end) {
@@ -447,6 +483,23 @@ static int set_caps(__u64 caps)
 	return syscall(__NR_capset, &hdr, data) ? -errno : 0;
 }
 
+/* Return: 0, or which step failed */
+static int become(int uid, __u64 caps)
+{
+	if (!uid)
+		return 0;
+	return setgroups(0, NULL) || prctl(PR_SET_KEEPCAPS, 1) || setresgid(uid, uid, uid) ||
+	       setresuid(uid, uid, uid) || set_caps(caps) ? 1 : 0;
+}
+
+static int exit_status(pid_t pid)
+{
+	int status;
+
+	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) ?
+	       WEXITSTATUS(status) : 99;
+}
+
 /* Without address, code and lines: as bpf_prog_info without CAP_BPF, which says nothing. */
 static int sees_nothing(int file)
 {
@@ -459,41 +512,97 @@ static int sees_nothing(int file)
 	return strcmp(c.info.name, INFO_PROG_NAME) ? 12 : 0;
 }
 
+/* All that root does, who asked for the file */
+static int sees_all(int file)
+{
+	struct info_copy c;
+
+	if (info_copy__read(&c, file, true))
+		return 20;
+	if (!info_copy__has_address(&c) || !c.code[0] || c.info.nr_line_info != 4)
+		return 21;
+	return strcmp(c.info.name, INFO_PROG_NAME) ? 22 : 0;
+}
+
 /* Exit status of a child that becomes @uid with @caps: 0, or which step failed. */
-static int try_as(int uid, __u64 caps, int event, int file, __u32 id)
+static int try_as(int uid, __u64 caps, int event, __u32 id, int file, int (*look)(int file))
 {
 	pid_t pid = fork();
-	int status;
 
 	if (pid)
-		return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ?
-		       WEXITSTATUS(status) : 99;
-	if (setgroups(0, NULL) || prctl(PR_SET_KEEPCAPS, 1) ||
-	    setresgid(uid, uid, uid) || setresuid(uid, uid, uid) || set_caps(caps))
+		return exit_status(pid);
+	if (become(uid, caps))
 		_exit(1);
 	if (open_event(true) != -EACCES)
 		_exit(2);
 	if (ended_prog(event, id) != -EPERM)
 		_exit(3);
-	if (file >= 0)
-		_exit(sees_nothing(file));
-	_exit(0);
+	_exit(look(file));
 }
+
+#define CAP(name)	(1ULL << CAP_##name)
 
 TEST_F_TIMEOUT(retain, for_who_may, TEST_S)
 {
 	struct info_copy c;
 	bool throws;
+	__u32 id;
 	int fd;
 
 	ASSERT_EQ(0, tell_and_end(&c, &throws));
-	fd = ended_prog(self->event, c.info.id);
+	id = c.info.id;
+	fd = ended_prog(self->event, id);
 	ASSERT_LE(0, fd);
-	EXPECT_EQ(0, try_as(NOBODY, 0, self->event, fd, c.info.id));
-	EXPECT_EQ(0, try_as(NOBODY, 1ULL << CAP_PERFMON, self->event, fd, c.info.id));
-	EXPECT_EQ(0, try_as(NOBODY, 1ULL << CAP_PERFMON | 1ULL << CAP_BPF, self->event,
-			    -1, c.info.id));
+	EXPECT_EQ(0, try_as(NOBODY, 0, self->event, id, fd, sees_nothing));
+	EXPECT_EQ(0, try_as(NOBODY, CAP(PERFMON), self->event, id, fd, sees_nothing));
+	EXPECT_EQ(0, try_as(NOBODY, CAP(PERFMON) | CAP(BPF), self->event, id, fd, sees_all));
 	close_fd(&fd);
+}
+
+enum { SEES_NO_ADDRESS, SEES_ADDRESSES, FAILED };
+
+/*
+ * What a child that becomes @uid with @caps is told of a program of its own, before
+ * its end and after it.
+ */
+static int told_alike(int uid, __u64 caps, int event)
+{
+	struct info_copy lived, ended;
+	bool throws;
+	pid_t pid = fork();
+	int fd;
+
+	if (pid)
+		return exit_status(pid);
+	if (become(uid, caps) || tell_and_end(&lived, &throws))
+		_exit(FAILED);
+	fd = ended_prog(event, lived.info.id);
+	if (fd < 0)
+		_exit(FAILED + 1);
+	if (info_copy__read(&ended, fd, throws) || differ(&lived, &ended))
+		_exit(FAILED + 2);
+	if (info_copy__has_address(&ended) != !!ended.code[0])
+		_exit(FAILED + 3);
+	_exit(ended.code[0] ? SEES_ADDRESSES : SEES_NO_ADDRESS);
+}
+
+/* What hides addresses from whom while a program lives, does so after its end. */
+TEST_F_TIMEOUT(retain, masked_as_before, TEST_S)
+{
+	bool profilers_see = read_number(PARANOID) <= 1;
+	int kptr, harden;
+
+	for (kptr = 0; kptr <= 2; kptr++) {
+		for (harden = 0; harden <= 2; harden++) {
+			ASSERT_EQ(0, write_number(KPTR_RESTRICT, kptr));
+			ASSERT_EQ(0, write_number(JIT_HARDEN, harden));
+			EXPECT_EQ(kptr < 2, told_alike(0, 0, self->event));
+			EXPECT_EQ(kptr < 2, told_alike(NOBODY, CAP(SYS_ADMIN) | CAP(SYSLOG),
+						       self->event));
+			EXPECT_EQ(!kptr && profilers_see,
+				  told_alike(NOBODY, CAP(SYS_ADMIN), self->event));
+		}
+	}
 }
 
 /* Root in a user namespace is nobody here. */

@@ -104,6 +104,9 @@ static int load_one(const char **why)
 	return err;
 }
 
+/* Readers pause: others need the processors to load what is to be read. */
+#define PAUSE_US	1000
+
 static int read_by_id(const char **why)
 {
 	union bpf_attr attr = { 0 };
@@ -125,6 +128,7 @@ static int read_by_id(const char **why)
 		if (err && err != -EBADMSG)	/* of others, which may hide their code */
 			return err;
 	}
+	usleep(PAUSE_US);
 	return 0;
 }
 
@@ -143,8 +147,12 @@ static int ask_event(const char **why)
 
 	*why = "ask an event";
 	fd = ioctl(event, PERF_EVENT_IOC_BPF_PROG_FD, id);
-	if (fd < 0)	/* lives, or was evicted, or had ended before */
-		return errno == ENOENT || errno == EEXIST || errno == EBUSY ? 0 : -errno;
+	if (fd < 0 && errno != ENOENT)
+		return -errno;
+	if (fd < 0) {	/* lives, or was evicted, or had ended before */
+		usleep(PAUSE_US);
+		return 0;
+	}
 	err = told_of(fd, id);
 	kept[nr_kept++] = fd;
 	if (nr_kept < NR_KEPT)
@@ -175,6 +183,7 @@ static int close_event(const char **why)
 	fd = ioctl(event, PERF_EVENT_IOC_BPF_PROG_FD, some_id());
 	close_fd(&fd);
 	close_fd(&event);
+	usleep(PAUSE_US);
 	return 0;
 }
 

@@ -19,14 +19,19 @@ import pytest
 from guest_plan import Entry, read_plan
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
-BUILD = pathlib.Path(os.environ.get("PERF_BPF_BUILD", TOP / "build"))
+BUILD = pathlib.Path(os.environ.get("PERF_BPF_BUILD", TOP / "build")).absolute()
 SUBJECT = os.environ.get("PERF_BPF_SUBJECT", "series")
 PERF = {"series": BUILD / "out-perf/perf", "base": BUILD / "out-perf-base/perf"}
 PLAN = TOP / "tests/guest/plan"
+# What a kernel was built in, of those with a module of the plan's.
+KERNEL_OUT = {"series": BUILD / "out-kernel", "base": BUILD / "out-base",
+              "debug": BUILD / "out-debug"}
 SELFTESTS = BUILD / "out-selftests"
 SHELL_TESTS = BUILD / "linux/tools/perf/tests/shell"
 ENDS = {0: "passed", 1: "a test failed", 3: "infrastructure broke",
         4: "the kernel complained", 5: "the guest died", 6: "timed out"}
+# For hours, by hand: `make stress`
+STRESS = os.environ.get("PERF_BPF_STRESS") == "1"
 # Shown of a failed test's own log.
 LOG_LINES = 60
 
@@ -103,6 +108,20 @@ def check_programs(plan: List[Entry], perf: pathlib.Path) -> None:
                                 "or `make tree`")
 
 
+def build_module(kernel: str) -> pathlib.Path:
+    """The module of set_prog_id/ for a kernel; raises RuntimeError with what make said."""
+    out = BUILD / "out-modules" / kernel
+    out.mkdir(parents=True, exist_ok=True)
+    made = subprocess.run(
+        ["make", "-C", str(KERNEL_OUT[kernel]), f"M={PLAN.parent}/set_prog_id", f"MO={out}",
+         "modules"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True, errors="replace", check=False)
+    module = out / "set_prog_id.ko"
+    if made.returncode or not module.exists():
+        raise RuntimeError(f"{module} was not made:\n{made.stdout[-2000:]}")
+    return module
+
+
 def run_session(kernel: str, seconds_each: float, seconds: float,
                 environment: Mapping[str, str] = MappingProxyType({}),
                 plan_file: pathlib.Path = PLAN) -> Session:
@@ -113,6 +132,8 @@ def run_session(kernel: str, seconds_each: float, seconds: float,
     debug = kernel == "debug"
     plan = read_plan(plan_file, debug)
     check_programs(plan, perf)
+    if kernel in KERNEL_OUT:
+        environment = {**environment, "SET_PROG_ID": str(build_module(kernel))}
     print(f"{len(plan)} tests planned on kernel {kernel}:",
           *(entry.name for entry in plan), sep="\n  ")
     command = ["env", *(f"{name}={value}" for name, value in environment.items()),
@@ -150,7 +171,8 @@ def is_whole_success(test: object) -> bool:
 
 
 def judge_entry(session: Session, entry: Entry) -> None:
-    """Pass, skip with the test's reason, or fail with what it printed.
+    """Pass, or fail with what it printed. One that was skipped whole fails too on the
+    series' own kernels, which have what every entry needs; others say why.
 
     Raises RuntimeError when there is no result: an error, not a failure, for
     the same reason as in check_programs().
@@ -160,6 +182,8 @@ def judge_entry(session: Session, entry: Entry) -> None:
         raise RuntimeError(f"{entry.name}: no result; the guest's end: "
                            f"{session.end()}; see {session.results}")
     if test.status.name == "SKIPPED" and not test.counts.errors:
+        if SUBJECT == "series":
+            pytest.fail(f"skipped, where it has to run: {test.skip_reason}", pytrace=False)
         pytest.skip(test.skip_reason)
     if not is_whole_success(test):
         pytest.fail("\n".join(render(test)), pytrace=False)

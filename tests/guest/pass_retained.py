@@ -11,52 +11,21 @@ it enforcing this one.
 """
 
 import array
-import ctypes
-import errno
-import fcntl
 import os
 import pathlib
 import re
 import socket
-import struct
 import subprocess
 import sys
-import time
 import traceback
 from typing import List, Optional
+
+from bpf_syscalls import load_program, open_event, program_info, retained
 
 SELINUX = pathlib.Path("/sys/fs/selinux")
 BUILD = pathlib.Path(os.environ["SELFTESTS"]).parent
 MDP = BUILD / "out-debug/scripts/selinux/mdp/mdp"
 SKIP = 2
-# From linux/perf_event.h, linux/bpf.h and x86-64's table of system calls
-SYS_PERF_EVENT_OPEN, SYS_BPF = 298, 321
-PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY = 1, 9
-PERF_ATTR_SIZE = 144
-BPF_EVENT, BPF_RETAIN = 1 << 30, 1 << 41
-PERF_EVENT_IOC_BPF_PROG_FD = 0x4004240c
-BPF_PROG_LOAD, BPF_OBJ_GET_INFO_BY_FD = 5, 15
-BPF_PROG_TYPE_SOCKET_FILTER = 1
-# r0 = 0; exit
-PROGRAM = struct.pack("<BBhiBBhi", 0xb7, 0, 0, 0, 0x95, 0, 0, 0)
-WAIT_S = 30
-
-libc = ctypes.CDLL(None, use_errno=True)
-
-
-def syscall(number: int, *args: int) -> int:
-    """A system call's result; raises OSError."""
-    result = libc.syscall(number, *(ctypes.c_long(arg) for arg in args))
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return result
-
-
-def bpf(command: int, attr: bytes) -> int:
-    """bpf(2) with an attribute of the length that it has."""
-    buffer = ctypes.create_string_buffer(attr, len(attr))
-    return syscall(SYS_BPF, command, ctypes.addressof(buffer), len(attr))
 
 
 def write(path: pathlib.Path, data: bytes) -> None:
@@ -69,41 +38,6 @@ def write(path: pathlib.Path, data: bytes) -> None:
         os.close(file)
 
 
-def open_event() -> int:
-    """An event for which the kernel keeps what it can tell of programs."""
-    attr = struct.pack("<IIQQQQQ", PERF_TYPE_SOFTWARE, PERF_ATTR_SIZE, PERF_COUNT_SW_DUMMY,
-                       0, 0, 0, BPF_EVENT | BPF_RETAIN).ljust(PERF_ATTR_SIZE, b"\0")
-    buffer = ctypes.create_string_buffer(attr, len(attr))
-    return syscall(SYS_PERF_EVENT_OPEN, ctypes.addressof(buffer), -1, 0, -1, 0)
-
-
-def load_program() -> int:
-    """The file of a new program."""
-    code, license_name = ctypes.create_string_buffer(PROGRAM), ctypes.create_string_buffer(b"GPL")
-    return bpf(BPF_PROG_LOAD, struct.pack("<IIQQ", BPF_PROG_TYPE_SOCKET_FILTER, len(PROGRAM) // 8,
-                                          ctypes.addressof(code), ctypes.addressof(license_name)))
-
-
-def program_id(file: int) -> int:
-    """bpf_prog_info.id, also of a program that has ended."""
-    info = ctypes.create_string_buffer(8)
-    bpf(BPF_OBJ_GET_INFO_BY_FD, struct.pack("<IIQ", file, len(info), ctypes.addressof(info)))
-    return struct.unpack("<II", info.raw)[1]
-
-
-def retained(event: int, number: int) -> int:
-    """The file that tells of a program that is about to end."""
-    for _ in range(WAIT_S * 100):
-        try:
-            return fcntl.ioctl(event, PERF_EVENT_IOC_BPF_PROG_FD, number)
-        except OSError as error:
-            # it has not quite ended
-            if error.errno not in (errno.EAGAIN, errno.ENOENT):
-                raise
-        time.sleep(0.01)
-    raise TimeoutError(f"program {number} has not ended in {WAIT_S} s, or is not kept")
-
-
 def receive(sock: socket.socket, number: Optional[int]) -> None:
     """In the child: exit with 0 if the file came and, unless number is None, tells of
     the program, with 1 if the kernel kept it back, and else with 3."""
@@ -111,7 +45,7 @@ def receive(sock: socket.socket, number: Optional[int]) -> None:
     if not control:
         os._exit(1 if flags & socket.MSG_CTRUNC else 3)
     files = array.array("i", control[0][2][:4])
-    os._exit(0 if number is None or program_id(files[0]) == number else 3)
+    os._exit(0 if number is None or program_info(files[0]).id == number else 3)
 
 
 def is_passed(file: int, number: Optional[int], domain: str) -> bool:
@@ -171,7 +105,7 @@ def main() -> int:
     subprocess.run(["mount", "-t", "selinuxfs", "selinuxfs", SELINUX], check=True)
     load_policy()
     event, file = open_event(), load_program()
-    number = program_id(file)
+    number = program_info(file).id
     passed = {("living", domain): is_passed(file, number, domain)
               for domain in ("base_t", "refused_t")}
     os.close(file)

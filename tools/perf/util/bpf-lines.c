@@ -107,6 +107,10 @@ static struct bpf_lines *env__load_bpf_lines(struct perf_env *env,
 {
 	struct btf_node *node = __perf_env__find_btf(env, info->btf_id);
 
+	/* In a pipe and in perf top it may come after the program: later, then */
+	if (!node && info->btf_id)
+		return NULL;
+
 	return bpf_lines__new(info, node ? btf_node__btf(node) : NULL);
 }
 

@@ -70,29 +70,45 @@ record() {
 	perf record -q -e cpu-clock -F 999 -a -o "$1" -- "${dir}/workload" 2> "${dir}/err"
 }
 
+# $1: what has been done; $2: function:variable, of which perf annotate has printed
+judge() {
+	grep -q "${2#*:} = ${2#*:} \* 3" "${dir}/out" || {
+		sed -i 40q "${dir}/out"
+		fail "$1: no source of bpf_ways_${2%:*}"
+	}
+	grep '^ *[0-9.]*[1-9][0-9.]* : *[0-9a-f]*: .*[a-z]' "${dir}/out" \
+		> "${dir}/sampled" && return
+	sed -i 40q "${dir}/out"
+	fail "$1: no samples in the code of bpf_ways_${2%:*}"
+}
+
 # $1: what has been done; $2: with this file; $3: - to read it from a pipe
 check() {
-	way=$1
 	for function in mix:mixed long:longest; do
 		symbol=$(grep "_bpf_ways_${function%:*}$" "${dir}/symbols")
 		perf annotate -i "${3:-$2}" --stdio --source -s "${symbol}" \
 			< "$2" > "${dir}/out" 2> "${dir}/err" || true
-		grep -q "${function#*:} = ${function#*:} \* 3" "${dir}/out" || {
-			sed -i 40q "${dir}/out"
-			fail "${way}: no source of bpf_ways_${function%:*}"
-		}
-		grep '^ *[0-9.]*[1-9][0-9.]* : *[0-9a-f]*: .*[a-z]' "${dir}/out" \
-			> "${dir}/sampled" && continue
-		sed -i 40q "${dir}/out"
-		fail "${way}: no samples in the code of bpf_ways_${function%:*}"
+		judge "$1" "${function}"
 	done
-	echo "${way}: annotated with its source"
+	echo "$1: annotated with its source"
+}
+
+# The reader is there while the other perf records.
+check_live_pipes() {
+	symbol=$(grep "_bpf_ways_mix$" "${dir}/symbols")
+	record - | perf report -i - --stdio -g none --sort sym > "${dir}/out" 2> "${dir}/err2"
+	grep -q "${symbol}" "${dir}/out" || fail "record -o - | report -i -: no ${symbol}"
+	echo "record -o - | report -i -: names the programs"
+	record - | perf annotate -i - --stdio --source -s "${symbol}" \
+		> "${dir}/out" 2> "${dir}/err2" || true
+	judge "record -o - | annotate -i -" mix:mixed
+	echo "record -o - | annotate -i -: annotated with its source"
 }
 
 check_pipes() {
 	record - > "${dir}/pipe.data" || fail "perf record -o -"
 	check "record -o -, from a file" "${dir}/pipe.data"
-	check "record -o - | annotate" "${dir}/pipe.data" -
+	check "record -o -, from a file as a pipe" "${dir}/pipe.data" -
 	perf inject -i - -o - < "${dir}/pipe.data" > "${dir}/data" 2> "${dir}/err" ||
 		fail "perf inject between pipes"
 	check "record -o - | inject | annotate" "${dir}/data" -
@@ -153,6 +169,7 @@ record "${dir}/perf.data" || fail "perf record"
 perf script -i "${dir}/perf.data" -F ip,sym 2> /dev/null |
 	grep -o 'bpf_prog_[0-9a-f]*_bpf_ways_[a-z]*' | sort -u > "${dir}/symbols"
 check "record" "${dir}/perf.data"
+check_live_pipes
 check_pipes
 check_inject
 check_switch_output

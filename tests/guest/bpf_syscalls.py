@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The system calls that tests of retained BPF programs need, without a library."""
+
+import ctypes
+import errno
+import fcntl
+import os
+import struct
+import time
+from typing import NamedTuple
+
+# From linux/perf_event.h, linux/bpf.h and x86-64's table of system calls
+SYS_PERF_EVENT_OPEN, SYS_BPF = 298, 321
+PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY = 1, 9
+PERF_ATTR_SIZE = 144
+BPF_EVENT, BPF_RETAIN = 1 << 30, 1 << 41
+PERF_EVENT_IOC_BPF_PROG_FD = 0x4004240c
+BPF_PROG_LOAD, BPF_PROG_GET_FD_BY_ID, BPF_OBJ_GET_INFO_BY_FD = 5, 13, 15
+BPF_PROG_TYPE_SOCKET_FILTER = 1
+# r0 = 0; exit
+PROGRAM = struct.pack("<BBhiBBhi", 0xb7, 0, 0, 0, 0x95, 0, 0, 0)
+WAIT_S = 30
+
+
+class Info(NamedTuple):
+    """Of bpf_prog_info."""
+    id: int
+    name: str
+
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def syscall(number: int, *args: int) -> int:
+    """A system call's result; raises OSError."""
+    result = libc.syscall(number, *(ctypes.c_long(arg) for arg in args))
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result
+
+
+def bpf(command: int, attr: bytes) -> int:
+    """bpf(2) with an attribute of the length that it has."""
+    buffer = ctypes.create_string_buffer(attr, len(attr))
+    return syscall(SYS_BPF, command, ctypes.addressof(buffer), len(attr))
+
+
+def open_event() -> int:
+    """An event for which the kernel keeps what it can tell of programs; raises OSError."""
+    attr = struct.pack("<IIQQQQQ", PERF_TYPE_SOFTWARE, PERF_ATTR_SIZE, PERF_COUNT_SW_DUMMY,
+                       0, 0, 0, BPF_EVENT | BPF_RETAIN).ljust(PERF_ATTR_SIZE, b"\0")
+    buffer = ctypes.create_string_buffer(attr, len(attr))
+    return syscall(SYS_PERF_EVENT_OPEN, ctypes.addressof(buffer), -1, 0, -1, 0)
+
+
+def load_program(name: str = "") -> int:
+    """The file of a new program; raises OSError."""
+    code, license_name = ctypes.create_string_buffer(PROGRAM), ctypes.create_string_buffer(b"GPL")
+    return bpf(BPF_PROG_LOAD, struct.pack(
+        "<IIQQIIQII16s", BPF_PROG_TYPE_SOCKET_FILTER, len(PROGRAM) // 8, ctypes.addressof(code),
+        ctypes.addressof(license_name), 0, 0, 0, 0, 0, name.encode()))
+
+
+def program_info(file: int) -> Info:
+    """What bpf_prog_info tells, also of a program that has ended; raises OSError."""
+    info = ctypes.create_string_buffer(80)
+    bpf(BPF_OBJ_GET_INFO_BY_FD, struct.pack("<IIQ", file, len(info), ctypes.addressof(info)))
+    return Info(struct.unpack_from("<I", info, 4)[0],
+                struct.unpack_from("16s", info, 64)[0].rstrip(b"\0").decode())
+
+
+def program_of_id(number: int) -> int:
+    """The file of the living program that has the id; raises OSError."""
+    return bpf(BPF_PROG_GET_FD_BY_ID, struct.pack("<III", number, 0, 0))
+
+
+def retained(event: int, number: int) -> int:
+    """The file that tells of a program that is about to end, by its id; raises OSError,
+    and TimeoutError after WAIT_S."""
+    for _ in range(WAIT_S * 100):
+        try:
+            return fcntl.ioctl(event, PERF_EVENT_IOC_BPF_PROG_FD, number)
+        except OSError as error:
+            # it has not quite ended
+            if error.errno not in (errno.EAGAIN, errno.ENOENT):
+                raise
+        time.sleep(0.01)
+    raise TimeoutError(f"program {number} has not ended in {WAIT_S} s, or is not kept")
