@@ -5,8 +5,10 @@ import ctypes
 import errno
 import fcntl
 import os
+import re
 import struct
 import time
+from pathlib import Path
 from typing import NamedTuple
 
 # From linux/perf_event.h, linux/bpf.h and x86-64's table of system calls
@@ -73,6 +75,14 @@ def program_info(file: int) -> Info:
 def program_of_id(number: int) -> int:
     """The file of the living program that has the id; raises OSError."""
     return bpf(BPF_PROG_GET_FD_BY_ID, struct.pack("<III", number, 0, 0))
+
+
+def fdinfo(file: int, key: str) -> int:
+    """A number in the fdinfo of a file; raises KeyError."""
+    found = re.search(rf"^{key}:\s*(\d+)$", Path(f"/proc/self/fdinfo/{file}").read_text(), re.M)
+    if not found:
+        raise KeyError(key)
+    return int(found.group(1))
 
 
 def retained(event: int, number: int) -> int:

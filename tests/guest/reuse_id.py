@@ -13,15 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bpf_syscalls import load_program, open_event, program_info, program_of_id, retained
-
-
-def fdinfo(file: int, key: str) -> int:
-    """A number in the fdinfo of a file; raises KeyError."""
-    found = re.search(rf"^{key}:\s*(\d+)$", Path(f"/proc/self/fdinfo/{file}").read_text(), re.M)
-    if not found:
-        raise KeyError(key)
-    return int(found.group(1))
+from bpf_syscalls import fdinfo, load_program, open_event, program_info, program_of_id, retained
 
 
 def set_next_id(number: int) -> None:
