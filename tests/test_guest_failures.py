@@ -314,6 +314,27 @@ def test_qemu_fails(results: pathlib.Path, tmp_path: pathlib.Path) -> None:
     assert "did not start" in ended.said
 
 
+@pytest.mark.parametrize("times, status", [(1, PASSED), (2, INFRA)])
+def test_qemu_breaks(results: pathlib.Path, tmp_path: pathlib.Path, times: int,
+                     status: int) -> None:
+    """An emulator that breaks before the command began gets a second chance, which is
+    told, and no third one."""
+    fake = tmp_path / "qemu"
+    fake.write_text(f"""#!/bin/sh
+[ "$1" = --version ] || echo >>{tmp_path}/boots
+if [ "$1" != --version ] && [ "$(wc -l <{tmp_path}/boots)" -le {times} ]; then
+	echo "qemu-system-x86_64: hw/pci/msix.c:1: f: Assertion \\`a' failed." >&2
+	kill -ABRT $$
+fi
+exec {shutil.which("qemu-system-x86_64")} "$@"
+""")
+    fake.chmod(0o755)
+    ended = run(results, "true", QEMU=str(fake), GUEST_KVM_DEVICE="/nonexistent")
+    assert ended.status == status, ended.said
+    assert "booting once more: qemu-system-x86_64: hw/pci/msix.c:1" in ended.said
+    assert len((tmp_path / "boots").read_text()) == 2
+
+
 def test_no_kernel(results: pathlib.Path, tmp_path: pathlib.Path) -> None:
     """A missing kernel image is told with what builds it."""
     ended = run(results, "true", PERF_BPF_BUILD=str(tmp_path))
