@@ -86,7 +86,7 @@ debian: setup ## the series' perf on Debian's kernels 6.1 and 6.12, in the guest
 	@stack/check --debian
 
 .PHONY: stress
-stress: setup ## 100,000 programs while perf records, half hours of churn with KASAN (two hours)
+stress: setup ## 100,000 programs while perf records, and half an hour of each churn with KASAN (two hours)
 	@stack/check --stress
 
 .PHONY: prefixes
