@@ -19,38 +19,43 @@ LOAD = Path(os.environ["SELFTESTS"]) / "perf_events/bpf_load_cycles"
 ROUNDS, STEP_S, WAIT_S = 10, 0.25, 60
 
 
+def kept_now() -> int:
+    """How many programs the kernel keeps; raises OSError where it keeps none."""
+    event = open_event()
+    kept = fdinfo(event, "bpf_retained")
+    os.close(event)
+    return kept
+
+
 def kill_after(seconds: float) -> int:
     """Kill perf record then; how many programs it had the kernel keep."""
-    with subprocess.Popen([LOAD, "100000000", "2"], start_new_session=True,
-                          stdout=subprocess.DEVNULL) as loader, \
-            subprocess.Popen(["perf", "record", "-q", "-a", "-e", "cpu-clock", "-F", "99",
-                              "-o", os.path.join(os.environ["TMPDIR"], "perf.data")],
-                             stderr=subprocess.DEVNULL) as profiler:
+    # pylint: disable=consider-using-with
+    loader = subprocess.Popen([LOAD, "100000000", "2"], start_new_session=True,
+                              stdout=subprocess.DEVNULL)
+    profiler = subprocess.Popen(["perf", "record", "-q", "-a", "-e", "cpu-clock", "-F", "99",
+                                 "-o", os.path.join(os.environ["TMPDIR"], "perf.data")],
+                                stderr=subprocess.DEVNULL)
+    try:
         time.sleep(seconds)
-        event = open_event()
-        kept = fdinfo(event, "bpf_retained")
+        return kept_now()
+    finally:
         profiler.kill()
         profiler.wait()
         os.killpg(loader.pid, signal.SIGKILL)
         loader.wait()
-        os.close(event)
-    return kept
 
 
 def kept_at_last() -> int:
     """How many are kept when the last event is gone; what is on the way is waited for."""
     end = time.monotonic() + WAIT_S
-    while True:
-        event = open_event()
-        kept = fdinfo(event, "bpf_retained")
-        os.close(event)
-        if not kept or time.monotonic() > end:
-            return kept
+    while (kept := kept_now()) and time.monotonic() < end:
         time.sleep(0.1)
+    return kept
 
 
 def main() -> int:
     """0 if none was left, and there were some to leave."""
+    kept_now()
     there, left = 0, 0
     for number in range(1, ROUNDS + 1):
         kept, later = kill_after(number * STEP_S), kept_at_last()
