@@ -5,9 +5,8 @@
 # processes; each has to be in a LOAD record, and each id there has to have its info in
 # the header. Records that were lost have to be told of. While perf records, the kernel
 # takes the budget and as much again at most, for what has not quite ended; when perf
-# has ended, none of it, but for what the allocators have not given back yet: of vmalloc
-# that is the descriptions of up to 16,384 areas and a pool of them, some MiB, however
-# many programs there were. One that leaked would take two to three KiB.
+# has ended, none of it, but for some MiB that the allocators have not given back: the
+# memory of one that leaked is two to three KiB.
 #
 # BPF_CYCLES (10000) is how many; KEEP_DATA names a file that perf.data is copied to.
 set -u
