@@ -108,15 +108,20 @@ def test_cover_letter(toy: Toy) -> None:
     assert "kernel/toy.c" in text and "old" not in text
 
 
+def refused(toy: Toy, word: str) -> None:
+    """Refresh fails, says the word, and has changed nothing."""
+    before = state(toy)
+    done = toy.run("stack/refresh")
+    assert done.returncode == 1 and word in done.stderr, done.stderr
+    assert state(toy) == before
+
+
 @pytest.mark.parametrize("subject", ["fixup! toy: mend the sum", "squash! toy: mend the sum"])
 def test_unsquashed_fixup(toy: Toy, subject: str) -> None:
     """A fixup is squashed before it can become a patch."""
     (toy.top / "build/linux/kernel/sum.c").write_text("int other;\n")
     toy.commit(subject, "A forgotten line.")
-    before = state(toy)
-    done = toy.run("stack/refresh")
-    assert done.returncode == 1 and "autosquash" in done.stderr
-    assert state(toy) == before
+    refused(toy, "autosquash")
 
 
 def test_work_in_the_tree_is_kept(toy: Toy) -> None:
@@ -146,10 +151,7 @@ def test_newer_patches_are_not_written_over(toy: Toy, work: bool) -> None:
     if work:
         (toy.top / "build/linux/kernel/work.c").write_text("int work;\n")
         toy.commit("toy: work", "Not refreshed yet.")
-    before = state(toy)
-    done = toy.run("stack/refresh")
-    assert done.returncode == 1 and ("merge the two" if work else "make tree") in done.stderr
-    assert state(toy) == before
+    refused(toy, "merge the two" if work else "make tree")
 
 
 def test_refresh_from_another_branch(toy: Toy) -> None:
@@ -157,10 +159,7 @@ def test_refresh_from_another_branch(toy: Toy) -> None:
     toy.git("checkout", "-q", "--detach")
     (toy.top / "build/linux/kernel/more.c").write_text("int more;\n")
     toy.commit("toy: add more", "More is needed.")
-    before = state(toy)
-    done = toy.run("stack/refresh")
-    assert done.returncode == 1 and "git checkout -B series" in done.stderr
-    assert state(toy) == before
+    refused(toy, "git checkout -B series")
 
 
 def test_refresh_tells_what_it_leaves(toy: Toy) -> None:
