@@ -4,19 +4,28 @@
 
 perf record asks for BPF programs that have ended, while others load some without
 end, and is killed: as it starts, as it records.  Then the kernel keeps none.
+
+The moments follow perf, not the clock, as an emulated machine can be ten times
+slower than another: how long perf needs until a program is kept for it is seen
+once, and the others are killed at parts of that.
 """
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Iterator
 
 from bpf_syscalls import fdinfo, open_event
 
 LOAD = Path(os.environ["SELFTESTS"]) / "perf_events/bpf_load_cycles"
-ROUNDS, STEP_S, WAIT_S = 10, 0.25, 60
+# Parts of what perf needs until a program is kept for it
+WHILE_IT_STARTS, WHILE_IT_RECORDS = (0.1, 0.3, 0.5, 0.7, 0.9), (0, 0.1, 0.25, 0.5, 1)
+WAIT_S = 120
 
 
 def kept_now() -> int:
@@ -27,8 +36,21 @@ def kept_now() -> int:
     return kept
 
 
-def kill_after(seconds: float) -> int:
-    """Kill perf record then; how many programs it had the kernel keep."""
+def kept_for(profiler: int) -> int:
+    """How many are kept while an event of the process asks for it; 0 if none does."""
+    for file in Path(f"/proc/{profiler}/fdinfo").iterdir():
+        try:
+            text = file.read_text()
+        except OSError:     # closed meanwhile
+            continue
+        if found := re.search(r"^bpf_retained:\s+(\d+)$", text, re.M):
+            return int(found[1])
+    return 0
+
+
+@contextmanager
+def recording() -> Iterator[int]:
+    """perf record's process number, while programs come and go; both are killed at the end."""
     # pylint: disable=consider-using-with
     loader = subprocess.Popen([LOAD, "100000000", "2"], start_new_session=True,
                               stdout=subprocess.DEVNULL)
@@ -36,13 +58,22 @@ def kill_after(seconds: float) -> int:
                                  "-o", os.path.join(os.environ["TMPDIR"], "perf.data")],
                                 stderr=subprocess.DEVNULL)
     try:
-        time.sleep(seconds)
-        return kept_now()
+        yield profiler.pid
     finally:
         profiler.kill()
         profiler.wait()
         os.killpg(loader.pid, signal.SIGKILL)
         loader.wait()
+
+
+def wait_until_kept(profiler: int) -> float:
+    """Seconds until a program was kept for it; raises TimeoutError."""
+    start = time.monotonic()
+    while not kept_for(profiler):
+        if time.monotonic() > start + WAIT_S:
+            raise TimeoutError(f"nothing was kept for perf record in {WAIT_S} s")
+        time.sleep(0.01)
+    return time.monotonic() - start
 
 
 def kept_at_last() -> int:
@@ -53,15 +84,31 @@ def kept_at_last() -> int:
     return kept
 
 
+def killed(seconds: float, recorded: bool) -> int:
+    """Kill one so long after its start, or after a program was kept for it.
+
+    How many the kernel keeps at last; raises TimeoutError.
+    """
+    with recording() as profiler:
+        if recorded:
+            wait_until_kept(profiler)
+        time.sleep(seconds)
+        kept = kept_for(profiler)
+    left = kept_at_last()
+    print(f"killed {seconds:.2f} s after {'the first was kept' if recorded else 'its start'}: "
+          f"{kept} programs were kept for it, then {left}")
+    return left
+
+
 def main() -> int:
-    """0 if none was left, and there were some to leave."""
+    """0 if none was left; raises TimeoutError if there was none to leave."""
     kept_now()
-    there, left = 0, 0
-    for number in range(1, ROUNDS + 1):
-        kept, later = kill_after(number * STEP_S), kept_at_last()
-        print(f"killed after {number * STEP_S:.2f} s: {kept} programs were kept, then {later}")
-        there, left = there + kept, left + later
-    return 0 if there and not left else 1
+    with recording() as profiler:
+        seconds = wait_until_kept(profiler)
+    print(f"the first program was kept for perf record after {seconds:.2f} s")
+    left = sum(killed(part * seconds, False) for part in WHILE_IT_STARTS)
+    left += sum(killed(part * seconds, True) for part in WHILE_IT_RECORDS)
+    return 1 if left or kept_at_last() else 0
 
 
 if __name__ == "__main__":
