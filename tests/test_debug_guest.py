@@ -16,7 +16,7 @@ from guest_plan import Entry, read_plan  # noqa: E402  pylint: disable=wrong-imp
 CHURN_SECONDS = "1800" if host.STRESS else "300"
 # Of bpf_attach_churn.c
 BPF_ATTACH_CHURN_SECONDS = "600" if host.STRESS else "60"
-SECONDS_EACH, SECONDS = (2700, 9000) if host.STRESS else (900, 3600)
+SECONDS_EACH, SECONDS = (2700, 9000) if host.STRESS else (1800, 7200)
 CHECKERS = ("KASAN", "PROVE_LOCKING", "PROVE_RCU", "DEBUG_ATOMIC_SLEEP",
             "DEBUG_KMEMLEAK", "INIT_STACK_ALL_PATTERN")
 

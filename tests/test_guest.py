@@ -18,7 +18,7 @@ from guest_plan import Entry, read_plan  # noqa: E402  pylint: disable=wrong-imp
 # What record_bpf_cycles.sh recorded, for after the guest's end.
 CYCLES_DATA = host.BUILD / "results" / f"guest-{host.SUBJECT}" / "cycles.data"
 ANNOTATED = 100
-CYCLES, SECONDS_EACH, SECONDS = ("100000", 1800, 5400) if host.STRESS else ("10000", 300, 1800)
+CYCLES, SECONDS_EACH, SECONDS = ("100000", 1800, 5400) if host.STRESS else ("10000", 900, 3600)
 
 
 @pytest.fixture(scope="module", name="session")

@@ -14,8 +14,10 @@
 
 #define FORK_ID		"/sys/kernel/tracing/events/sched/sched_process_fork/id"
 #define COOKIE		0xabc
-#define MISS_S		20
-#define MISS_PERIOD_NS	100000
+#define MISS_S		60
+#define MISS_PERIOD_NS	1000000	/* a sample may take a tenth of it under emulation */
+#define NR_UPDATES	20
+#define NR_MISSES	20
 
 /* From the id of a process to the cookie that its program has */
 static int cookie_map(void)
@@ -164,7 +166,7 @@ TEST_F(attach, tracepoint_outlives_a_child)
  * While a hash map is updated no program runs on that CPU, lest it updates that
  * map: samples are lost then, and counted.
  */
-TEST_F(attach, misses_are_counted)
+TEST_F_TIMEOUT(attach, misses_are_counted, TEST_S)
 {
 	struct perf_event_attr attr = sw_event_attr(PERF_COUNT_SW_CPU_CLOCK);
 	time_t end = time(NULL) + MISS_S;
@@ -187,8 +189,8 @@ TEST_F(attach, misses_are_counted)
 	ASSERT_EQ(0, event_ioctl(self->event, PERF_EVENT_IOC_SET_BPF, self->prog));
 	ASSERT_EQ(0, event_ioctl(self->event, PERF_EVENT_IOC_ENABLE, 0));
 
-	while ((!misses_of(self->prog) || !runs) && time(NULL) < end) {
-		for (i = 0; i < 1000; i++)
+	while ((misses_of(self->prog) < NR_MISSES || !runs) && time(NULL) < end) {
+		for (i = 0; i < NR_UPDATES; i++)
 			ASSERT_EQ(0, bpf_raw(BPF_MAP_UPDATE_ELEM, &update));
 		ASSERT_EQ(0, bpf_raw_map_lookup(self->map, &runs));
 	}

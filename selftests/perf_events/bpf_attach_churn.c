@@ -32,6 +32,7 @@
 /* In memory that all processes share. */
 struct churn {
 	time_t end;
+	bool over;		/* no more events are opened */
 	pid_t forkers[NR_FORKERS];
 	struct {
 		unsigned long times;
@@ -166,14 +167,18 @@ static const struct part {
 
 static_assert(sizeof(churn->done) / sizeof(*churn->done) >= NR_PARTS, "room for all");
 
+/* Those who fork go last: no event can be opened of a task that has ended. */
+static bool part_ends(unsigned int i)
+{
+	return i < NR_FORKERS ? __atomic_load_n(&churn->over, __ATOMIC_RELAXED) :
+				time(NULL) >= churn->end;
+}
+
 static int do_part(unsigned int i, int prog)
 {
-	/* Those who fork go last: no event can be opened of a task that has ended */
-	time_t end = churn->end + (i < NR_FORKERS ? 2 : 0);
-
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	srand(i + 1);
-	while (time(NULL) < end) {
+	while (!part_ends(i)) {
 		int err = parts[i].once(prog);
 
 		if (err)
@@ -225,6 +230,8 @@ TEST_F_TIMEOUT(programs, survive_all_at_once, MAX_CHURN_S + TEST_S)
 			churn->forkers[i] = pids[i];
 	}
 	for (i = NR_PARTS; i-- > 0;) {
+		if (i < NR_FORKERS)
+			__atomic_store_n(&churn->over, true, __ATOMIC_RELAXED);
 		ASSERT_EQ(pids[i], waitpid(pids[i], &status, 0));
 		TH_LOG("%lu %s", churn->done[i].times, parts[i].name);
 		EXPECT_LT(0, churn->done[i].times);

@@ -327,6 +327,18 @@ static int end_programs(int event, int nr)
 	return fd < 0 && fd != -ENOENT ? fd : 0;
 }
 
+/* Return: how many are kept, which are @nr or more, unless it takes too long. */
+static long long wait_for_kept(int event, int nr)
+{
+	__u64 end = ksym_now_ms() + WAIT_MS;
+	long long kept;
+
+	do {
+		kept = fdinfo_number(event, "bpf_retained");
+	} while (kept >= 0 && kept < nr && ksym_now_ms() < end && !usleep(10000));
+	return kept;
+}
+
 TEST_F_TIMEOUT(retain, budget, TEST_S)
 {
 	long long evicted = fdinfo_number(self->event, "bpf_retain_evicted");
@@ -401,7 +413,7 @@ TEST_F_TIMEOUT(retain, too_large_with_types, TEST_S)
 	ASSERT_LE(0, prog);
 	close_fd(&prog);
 	ASSERT_EQ(0, end_programs(self->event, 1));
-	kept = fdinfo_number(self->event, "bpf_retained");
+	kept = wait_for_kept(self->event, 2);
 	EXPECT_LE(2, kept);
 	EXPECT_LT(TYPES_SIZE, fdinfo_number(self->event, "bpf_retained_bytes"));
 

@@ -13,6 +13,7 @@
 
 #define LOG_SIZE	4096
 #define MAX_XLATED	64
+#define TABLE_S		600	/* 1,400 programs, also where the verifier is slow */
 
 /* Is a load of @size bytes at @off one of a register, a field or a part of it? */
 static bool load_is_valid(unsigned int off, unsigned int size)
@@ -59,7 +60,7 @@ FIXTURE_TEARDOWN(context)
 }
 
 /* Loads of 1 to 8 bytes at each offset: of registers, fields, parts, padding, and behind. */
-TEST_F_TIMEOUT(context, loads, TEST_S)
+TEST_F_TIMEOUT(context, loads, TABLE_S)
 {
 	unsigned int off, size, allowed = 0, wrong = 0;
 
@@ -84,7 +85,7 @@ TEST_F_TIMEOUT(context, loads, TEST_S)
 }
 
 /* Nothing of it can be written. */
-TEST_F_TIMEOUT(context, stores, TEST_S)
+TEST_F_TIMEOUT(context, stores, TABLE_S)
 {
 	unsigned int off, size;
 

@@ -12,7 +12,7 @@
 
 #define NR_FAULTS	16
 #define NR_SWITCHES	200
-#define SLEEP_US	1000	/* long enough to be switched */
+#define SLEEP_US	10000	/* long enough to be switched */
 
 FIXTURE(sample) {
 	struct ring first, second;

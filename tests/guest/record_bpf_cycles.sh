@@ -4,16 +4,23 @@
 # bpf_load_cycles loads, runs and closes programs as fast as it goes, in four
 # processes; each has to be in a LOAD record, and each id there has to have its info in
 # the header. Records that were lost have to be told of. While perf records, the kernel
-# takes the budget and as much again at most, for what has not quite ended; when perf
-# has ended, none of it, but for some MiB that the allocators have not given back: the
-# memory of one that leaked is two to three KiB.
+# takes the budget and twice as much again at most, for what lives and what has not quite
+# ended; when perf has ended, none of it, though it may take workers of RCU some time.
+#
+# SLUB takes some of the objects that are freed into its sheaves, and each of them keeps
+# its whole slab. When thousands are freed at once those are slabs all over, and a
+# hundred bytes a program seem to leak. So the caches are shrunk, which empties the
+# sheaves, before what is left is judged; and a first recording, of a few, is not.
 #
 # BPF_CYCLES (10000) is how many; KEEP_DATA names a file that perf.data is copied to.
 set -u
 
 cycles=${BPF_CYCLES:-10000}
 budget=$(cat /proc/sys/kernel/perf_bpf_retain_kb 2>/dev/null)
-left=4096	# KiB
+# KiB: for what else the kernel does, and four bytes a program for the index of the pages
+# of perf.data, if that is in a tmpfs
+left=$((1024 + cycles / 100))
+settle_s=60
 dir=$(mktemp -d)
 sampler=
 trap 'kill $sampler 2>/dev/null; rm -rf "$dir"' EXIT
@@ -25,17 +32,41 @@ kernel_memory()
 	awk '/^(Slab|VmallocUsed|Percpu):/ { kb += $2 } END { print kb }' /proc/meminfo
 }
 
-before=$(kernel_memory)
+# The same when nothing free is kept
+kernel_memory_at_rest()
+{
+	local shrink
+
+	sleep 3
+	echo 3 >/proc/sys/vm/drop_caches
+	for _ in 1 2; do	# the second: what RCU freed after the first
+		for shrink in /sys/kernel/slab/*/shrink; do
+			echo 1 >"$shrink"
+		done
+		sleep 1
+	done
+	kernel_memory
+}
+
+# record COUNT: so many programs, while perf records; what perf says is in said
+record()
+{
+	perf record -o "$data" -a -e cpu-clock -F 499 -- \
+		"${SELFTESTS:?}/perf_events/bpf_load_cycles" "$1" 4 2>"$dir/said" || {
+		cat "$dir/said"
+		exit 1
+	}
+}
+
+record 500
+before=$(kernel_memory_at_rest)
 while sleep 0.5; do kernel_memory; done >"$dir/memory" &
 sampler=$!
-perf record -o "$data" -a -e cpu-clock -F 499 -- \
-	"${SELFTESTS:?}/perf_events/bpf_load_cycles" "$cycles" 4 2>"$dir/said" || {
-	cat "$dir/said"
-	exit 1
-}
-sleep 3	# the last programs and the workers of RCU
+record "$cycles"
 kill "$sampler"
-grown=$(($(kernel_memory) - before))
+for ((SECONDS = 0, grown = left + 1; grown > left && SECONDS < settle_s; )); do
+	grown=$(($(kernel_memory_at_rest) - before))
+done
 peak=$(($(sort -n "$dir/memory" | tail -n 1) - before))
 grep '^\[' "$dir/said"
 [[ -z ${KEEP_DATA:-} ]] || cp "$data" "$KEEP_DATA"
@@ -50,12 +81,12 @@ loaded=$(wc -l <"$dir/loaded")
 missing=$(sort "$dir/loaded" | comm -23 - <(sort "$dir/described") | wc -l)
 echo "$cycles programs run, $loaded in the records, $missing of them without info," \
      "$(cat "$dir/lost") records of lost ones, $(stat -c %s "$data") bytes"
-echo "kernel memory: $before KiB before, at most $peak more, $grown more at the end;" \
-     "budget ${budget:-of a kernel that has none} KiB, at the end $left"
+echo "kernel memory: $before KiB before, at most $peak more, $grown more $SECONDS s after the end;" \
+     "budget ${budget:-of a kernel that has none} KiB, then $left"
 failed=0
 ((loaded >= cycles && missing == 0)) || failed=1
 ! grep -q "without code" "$dir/said" || failed=1
-((peak <= 2 * ${budget:-0} && grown <= left)) || failed=1
+((peak <= 3 * ${budget:-0} && grown <= left)) || failed=1
 if [[ $(cat "$dir/lost") != 0 ]]; then
 	grep -q "lost .* BPF records" "$dir/said" || failed=1
 fi

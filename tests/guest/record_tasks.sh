@@ -10,11 +10,12 @@ task=
 recorder=
 trap 'kill $task $recorder 2>/dev/null; rm -rf "$dir"' EXIT
 mkfifo "$dir/control" "$dir/ack"
+exec 4<>"$dir/control"	# nobody waits at a fifo that perf has left
 
-# until_ended PID: it was told to stop, and has half a minute
+# until_ended PID: it was told to stop, and has two minutes
 until_ended()
 {
-	timeout 30 tail --pid="$1" -f /dev/null
+	timeout 120 tail --pid="$1" -f /dev/null
 }
 
 # record_while_others_load OPTION...: perf.data of a task in which programs begin to run
@@ -23,7 +24,7 @@ record_while_others_load()
 	perf record -o "$dir/perf.data" -e cpu-clock -F 999 \
 		--control "fifo:$dir/control,$dir/ack" "$@" >"$dir/recorded" 2>&1 &
 	recorder=$!
-	echo ping >"$dir/control"
+	echo ping >&4
 	read -r _ <"$dir/ack"
 	perf trace -a -s --bpf-summary -- sleep 2 >"$dir/loader" 2>&1 || {
 		cat "$dir/loader"
@@ -31,7 +32,7 @@ record_while_others_load()
 		until_ended "$recorder"
 		return 1
 	}
-	echo stop >"$dir/control"
+	echo stop >&4
 	until_ended "$recorder"
 }
 
@@ -70,6 +71,6 @@ for options in "-p $task" "--per-thread -p $task" "-p $task --no-inherit"; do
 	record_while_others_load $options && judge "$options" || failed=1
 done
 kill "$task"
-record_while_others_load -- timeout 60 perf bench syscall basic --loop 1000000000 &&
+record_while_others_load -- timeout 250 perf bench syscall basic --loop 1000000000 &&
 	judge "-- command" || failed=1
 exit "$failed"

@@ -5,39 +5,15 @@
 # there: they have names, and perf top shows the code of one of them.
 set -u
 
-dir=$(mktemp -d)
-task=
-top=
-loader=
-trap 'kill $task $top $loader 2>/dev/null; rm -rf "$dir"' EXIT
-mkfifo "$dir/keys"
-
-# until_shown PATTERN [KEYS]: perf top prints a table each second, on a slow machine
-# later. The keys are for what has samples, and typed again until it has.
-until_shown()
-{
-	local i
-
-	for ((i = 0; i < 120; i++)); do
-		grep -qE "$1" "$dir/shown" && return
-		if [[ -n ${2-} ]] && ((i % 10 == 0)); then
-			printf '%s\n' "$2" >&3
-		fi
-		sleep 0.5
-	done
-	echo "perf top did not show $1 in 60 s; its last lines:"
-	tail -n 40 "$dir/shown"
-	return 1
-}
+# shellcheck source=tests/guest/perf_top.bash
+source "${BASH_SOURCE[0]%/*}/perf_top.bash"
 
 perf bench syscall basic --loop 1000000000 >/dev/null 2>&1 &
 task=$!
-perf top --stdio -d 1 -e cpu-clock -p "$task" <"$dir/keys" >"$dir/shown" 2>&1 &
-top=$!
-exec 3>"$dir/keys"
-until_shown '[0-9]%.*\[k\]' || exit 1
-perf trace -a -s --bpf-summary -- sleep 300 >"$dir/loader" 2>&1 &
-loader=$!
+running+=("$task")
+start_top -p "$task" || exit 1
+perf trace -a -s --bpf-summary -- sleep 100000 >"$dir/loader" 2>&1 &
+running+=("$!")
 until_shown '[0-9]%.*bpf_prog_[0-9a-f]*_sys_enter' || exit 1
 # the table cuts names
 prog=$(sed -n 's/.*\(bpf_prog_[0-9a-f]*_sys_enter\)\t\[bpf\]$/\1/p' /proc/kallsyms | tail -n 1)

@@ -342,7 +342,7 @@ int bpf_sideband__add_event(struct bpf_sideband *sb, struct evlist *evlist)
 }
 
 /**
- * bpf_sideband__keep_log - keep the records, for files that are told of at their end
+ * bpf_sideband__keep_log - keep the records, for files that cannot have all of them
  * @sb: has its event, which is not yet open
  * @opts: of the samples, which have the same clock
  *

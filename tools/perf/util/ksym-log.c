@@ -12,6 +12,9 @@
  * of them, with their times. What had ended before the ring buffers began anew is not
  * needed by the next file: the log is folded then. It is folded too when it grows
  * beyond its limit, its older half, to which hardly any ring buffer reaches.
+ *
+ * Without --overwrite, a later file of --switch-output begins with it: its first samples
+ * are from before the moment when the kernel replays its text for the file.
  */
 #include <errno.h>
 #include <stdlib.h>
