@@ -2,15 +2,17 @@
 # shellcheck shell=bash
 # For tests that type into perf top --stdio and read what it prints; sourced.
 
+trap '' PIPE	# perf top may have ended: what it said is shown
+
 dir=$(mktemp -d)
 running=()
 trap 'kill "${running[@]}" 2>/dev/null; kill -CONT "${running[@]}" 2>/dev/null; rm -rf "$dir"' EXIT
 mkfifo "$dir/keys"
 
-# start_top ARG...: leaves its process number in $top
+# start_top ARG...: leaves its process number in $top; $delay seconds between tables, or one
 start_top()
 {
-	perf top --stdio -d 1 -e cpu-clock "$@" <"$dir/keys" >"$dir/shown" 2>&1 &
+	perf top --stdio -d "${delay:-1}" -e cpu-clock "$@" <"$dir/keys" >"$dir/shown" 2>&1 &
 	top=$!
 	running+=("$top")
 	exec 3>"$dir/keys"

@@ -9,6 +9,7 @@
 set -u
 
 dir=$(mktemp -d)
+failed=0
 trap 'rm -rf "$dir"' EXIT
 
 # shellcheck disable=SC2016 # expanded there
@@ -16,16 +17,18 @@ perf record -o "$dir/perf.data" --switch-output=2s -a -e cpu-clock -F 499 -- \
 	timeout 200 bash -c '"$1" 100000000 2 &
 		until files=("$2".*); ((${#files[@]} > 5)); do sleep 0.1; done
 		kill $!' - "${SELFTESTS:?}/perf_events/bpf_load_cycles" "$dir/perf.data" \
-	>"$dir/said" 2>&1
+	>"$dir/said" 2>&1 || failed=1
 cat "$dir/said"
 
-# unready FILE: of how many programs perf said so before it had written the file
+# unready FILE: of how many programs perf said so before it had written the file, and of
+# the last one at its end
 unready()
 {
 	awk -v file="$1" '
-	/ had not quite ended/ { nr += $5 }
-	/: Dump / { if (index($0, file)) exit; nr = 0 }
-	END { print nr + 0 }' "$dir/said"
+	/^\[ .* BPF programs had not quite ended/	{ nr += $4 }
+	/^  [0-9]+ had not quite ended when perf did/	{ nr += $1 }
+	/: Dump / { found = index($0, file); if (found) said = nr; nr = 0 }
+	END { print said + (found ? nr : 0) }' "$dir/said"
 }
 
 # judge FILE: and say what is in it. What ends while the samples of a file are read
@@ -35,7 +38,7 @@ judge()
 {
 	local unknown missing needless unready
 
-	perf script -i "$1" --show-bpf-events -F ip,sym >"$dir/script" 2>/dev/null
+	perf script -i "$1" --show-bpf-events -F ip,sym >"$dir/script" 2>/dev/null || return 1
 	sed -n 's/.*PERF_RECORD_BPF_EVENT.* type 1, .* id \([0-9]*\)$/\1/p' "$dir/script" | sort -u >"$dir/loaded"
 	sed -n 's/.*PERF_RECORD_BPF_EVENT.* type 2, .* id \([0-9]*\)$/\1/p' "$dir/script" |
 		sort -u - "$dir/loaded" >"$dir/told"
@@ -54,7 +57,6 @@ judge()
 
 files=0
 with_programs=0
-failed=0
 touch "$dir/early" "$dir/before"
 for file in "$dir"/perf.data.*; do
 	judge "$file" || failed=1

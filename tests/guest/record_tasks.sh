@@ -9,8 +9,6 @@ dir=$(mktemp -d)
 task=
 recorder=
 trap 'kill $task $recorder 2>/dev/null; rm -rf "$dir"' EXIT
-mkfifo "$dir/control" "$dir/ack"
-exec 4<>"$dir/control"	# nobody waits at a fifo that perf has left
 
 # until_ended PID: it was told to stop, and has two minutes
 until_ended()
@@ -21,11 +19,18 @@ until_ended()
 # record_while_others_load OPTION...: perf.data of a task in which programs begin to run
 record_while_others_load()
 {
+	rm -f "$dir/control" "$dir/ack"
+	mkfifo "$dir/control" "$dir/ack"
+	exec 4<>"$dir/control" 5<>"$dir/ack"	# nobody waits at a fifo that perf has left
 	perf record -o "$dir/perf.data" -e cpu-clock -F 999 \
 		--control "fifo:$dir/control,$dir/ack" "$@" >"$dir/recorded" 2>&1 &
 	recorder=$!
 	echo ping >&4
-	read -r _ <"$dir/ack"
+	read -r -t 120 _ <&5 || {
+		kill "$recorder"
+		cat "$dir/recorded"
+		return 1
+	}
 	perf trace -a -s --bpf-summary -- sleep 2 >"$dir/loader" 2>&1 || {
 		cat "$dir/loader"
 		kill "$recorder"

@@ -9,6 +9,7 @@ set -u
 # shellcheck source=tests/guest/perf_top.bash
 source "${BASH_SOURCE[0]%/*}/perf_top.bash"
 
+delay=10	# perf top drops samples that are older when it reads them
 start_top -a -F 499 || exit 1
 kill -STOP "$top"
 "${SELFTESTS:?}/perf_events/bpf_load_cycles" 2 1 2000 || exit 1

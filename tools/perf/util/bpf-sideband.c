@@ -351,6 +351,7 @@ int bpf_sideband__add_event(struct bpf_sideband *sb, struct evlist *evlist)
 int bpf_sideband__keep_log(struct bpf_sideband *sb, const struct record_opts *opts)
 {
 	struct perf_event_attr *attr = &sb->evsel->core.attr;
+	struct evsel *evsel;
 
 	sb->log = ksym_log__new(LOG_MAX_BYTES);
 	if (!sb->log)
@@ -360,9 +361,12 @@ int bpf_sideband__keep_log(struct bpf_sideband *sb, const struct record_opts *op
 	attr->ksymbol_all = 1;
 	attr->build_id = opts->build_id;
 	attr->sample_type |= PERF_SAMPLE_TIME;
-	attr->use_clockid = opts->use_clockid;
-	if (opts->use_clockid)
-		attr->clockid = opts->clockid;
+	/* events of --switch-output-event share its ring buffers, which takes one clock */
+	evlist__for_each_entry(sb->evsel->evlist, evsel) {
+		evsel->core.attr.use_clockid = opts->use_clockid;
+		if (opts->use_clockid)
+			evsel->core.attr.clockid = opts->clockid;
+	}
 	return 0;
 }
 

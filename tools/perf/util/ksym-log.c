@@ -171,59 +171,74 @@ static void drop(struct ksym_log *log, struct ksym_log_entry *entry)
 	zfree(&entry->event);
 }
 
+/* What a fold knows while it goes through the records, which are in their order */
+struct fold {
+	struct ksym_log	*log;
+	u64		mark;
+	/* the records of what has begun, by address and by id */
+	struct hashmap	*texts;
+	struct hashmap	*progs;
+};
+
 /*
- * @entry tells of the beginning or the end of what @id is of. Return: -ENOMEM, with
- * which nothing is dropped that may be needed.
+ * @entry tells of the beginning or the end of what @id is of. Of two CPUs the end may
+ * have been added before the beginning, so that the end alone is to be of before the
+ * mark. Return: -ENOMEM, with which nothing is dropped that may be needed.
  */
-static int fold_one(struct ksym_log *log, struct hashmap *there, struct ksym_log_entry *entry,
+static int fold_one(struct fold *fold, struct hashmap *there, struct ksym_log_entry *entry,
 		    long id, bool ends)
 {
-	struct ksym_log_entry *old = NULL;
+	bool marked = entry->seq < fold->mark;
+	struct ksym_log_entry *begun = NULL;
 
-	if (hashmap__find(there, id, &old)) {
-		drop(log, old);
+	if (hashmap__find(there, id, &begun)) {
+		if (marked)
+			drop(fold->log, begun);
 		hashmap__delete(there, id, NULL, NULL);
 	}
 	if (!ends)
 		return hashmap__add(there, id, entry);
-	drop(log, entry);
+	if (marked)
+		drop(fold->log, entry);
 	return 0;
 }
 
-static int fold_entry(struct ksym_log *log, struct hashmap *texts, struct hashmap *progs,
-		      struct ksym_log_entry *entry)
+static int fold_entry(struct fold *fold, struct ksym_log_entry *entry)
 {
 	const union perf_event *event = entry->event;
 
 	if (event->header.type == PERF_RECORD_MMAP2)
-		return fold_one(log, texts, entry, event->mmap2.start, /*ends=*/false);
+		return fold_one(fold, fold->texts, entry, event->mmap2.start, /*ends=*/false);
 
 	if (event->header.type == PERF_RECORD_KSYMBOL)
-		return fold_one(log, texts, entry, event->ksymbol.addr,
+		return fold_one(fold, fold->texts, entry, event->ksymbol.addr,
 				event->ksymbol.flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER);
 
-	return fold_one(log, progs, entry, event->bpf.id,
+	return fold_one(fold, fold->progs, entry, event->bpf.id,
 			event->bpf.type == PERF_BPF_EVENT_PROG_UNLOAD);
 }
 
 /**
  * ksym_log__fold - forget what had ended
  * @log: the log
- * @mark: of the records before that, what began and ended in them goes
+ * @mark: what ended in the records before that goes
  */
 void ksym_log__fold(struct ksym_log *log, u64 mark)
 {
-	struct hashmap *texts = hashmap__new(hash_id, equal_ids, NULL);
-	struct hashmap *progs = hashmap__new(hash_id, equal_ids, NULL);
+	struct fold fold = {
+		.log = log,
+		.mark = mark,
+		.texts = hashmap__new(hash_id, equal_ids, NULL),
+		.progs = hashmap__new(hash_id, equal_ids, NULL),
+	};
 	size_t i, kept = 0, bytes = log->bytes;
 
-	if (IS_ERR(texts) || IS_ERR(progs))
+	if (IS_ERR(fold.texts) || IS_ERR(fold.progs))
 		goto out;
 
 	sort_entries(log);
 	for (i = 0; i < log->nr; i++) {
-		if (log->entries[i].seq < mark &&
-		    fold_entry(log, texts, progs, &log->entries[i]))
+		if (fold_entry(&fold, &log->entries[i]))
 			break;
 	}
 	for (i = 0; i < log->nr; i++) {
@@ -234,8 +249,8 @@ void ksym_log__fold(struct ksym_log *log, u64 mark)
 		 log->nr - kept, log->nr, bytes - log->bytes);
 	log->nr = kept;
 out:
-	hashmap__free(texts);
-	hashmap__free(progs);
+	hashmap__free(fold.texts);
+	hashmap__free(fold.progs);
 }
 
 /**
