@@ -4,7 +4,7 @@
 # bpf_load_cycles loads, runs and closes programs as fast as it goes, in four
 # processes; each has to be in a LOAD record, and each id there has to have its info in
 # the header. Records that were lost have to be told of. While perf records, the kernel
-# takes the budget and twice as much again at most, for what lives and what has not quite
+# takes the budget and as much again at most, for what lives and what has not quite
 # ended; when perf has ended, none of it, though it may take workers of RCU some time.
 #
 # SLUB takes some of the objects that are freed into its sheaves, and each of them keeps
@@ -91,7 +91,7 @@ echo "kernel memory: $before KiB before, at most $peak more, $grown more $settle
 failed=0
 ((loaded >= cycles && missing == 0)) || failed=1
 ! grep -q "without code" "$dir/said" || failed=1
-((peak <= 3 * ${budget:-0} && grown <= left)) || failed=1
+((peak <= 2 * ${budget:-0} && grown <= left)) || failed=1
 if [[ $(cat "$dir/lost") != 0 ]]; then
 	grep -q "lost .* BPF records" "$dir/said" || failed=1
 fi
