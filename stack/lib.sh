@@ -103,6 +103,24 @@ need_space()
 		    "make room, or put build/ on another disk (PERF_BPF_BUILD=DIR)"
 }
 
+# table FILE: the lines of a list of stack/ that are neither empty nor a comment.
+table()
+{
+	grep -v '^ *\(#\|$\)' "$TOP/stack/$1"
+}
+
+# out_dir KIND NAME: the directory of an output, by its line in stack/outputs.
+out_dir()
+{
+	local directory
+
+	directory=$(table outputs | awk -v kind="$1" -v name="$2" \
+		'$1 == kind && $2 == name { print $3 }')
+	[[ $directory ]] || die "stack/outputs has no $1 of the name $2: it has" \
+		"$(table outputs | awk -v kind="$1" '$1 == kind { print $2 }' | paste -sd' ')"
+	printf '%s\n' "$BUILD/$directory"
+}
+
 # series_patches: the file names in `series`, in order, one a line.
 series_patches()
 {
