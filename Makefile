@@ -28,7 +28,7 @@ refresh: ## write build/linux's commits back to patches/, series and the files t
 
 .PHONY: kernel
 kernel: setup ## build the guest's kernel
-	@stack/kernel guest
+	@stack/kernel series
 
 .PHONY: debug-kernel
 debug-kernel: setup ## build the guest's kernel with KASAN, lockdep and kmemleak
@@ -58,7 +58,7 @@ samples: perf ## build what the guest runs with libbpf: the example of a BPF pro
 guest: ## run a command in the guest: make guest CMD='uname -a'
 	@[ -n "$$CMD" ] || { echo "make guest: say what to run: make guest CMD='uname -a'" >&2; exit 2; }
 	@stack/setup
-	@stack/kernel guest
+	@stack/kernel series
 	@stack/guest -- bash -c "$$CMD"
 
 .PHONY: shell

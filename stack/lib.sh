@@ -103,10 +103,31 @@ need_space()
 		    "make room, or put build/ on another disk (PERF_BPF_BUILD=DIR)"
 }
 
-# series_patches: the file names in `series`, in order, one a line.
-series_patches()
+# table FILE: the lines of a list of stack/ that are neither empty nor a comment.
+table()
 {
-	sed -e 's/[[:space:]]*#.*//' -e '/^[[:space:]]*$/d' "$TOP/series"
+	grep -v '^ *\(#\|$\)' "$TOP/stack/$1"
+}
+
+# out_dir KIND NAME: the directory of an output, by its line in stack/outputs.
+out_dir()
+{
+	local directory
+
+	directory=$(table outputs | awk -v kind="$1" -v name="$2" \
+		'$1 == kind && $2 == name { print $3 }')
+	[[ $directory ]] || die "stack/outputs has no $1 of the name $2: it has" \
+		"$(table outputs | awk -v kind="$1" '$1 == kind { print $2 }' | paste -sd' ')"
+	printf '%s\n' "$BUILD/$directory"
+}
+
+# perfbpf MODULE ARGS...: run a module of the Python package in stack/perfbpf.
+perfbpf()
+{
+	local module=$1
+
+	shift
+	PYTHONPATH=$TOP/stack "$PYTHON3" -B -m "perfbpf.$module" "$@"
 }
 
 # vng_cmd: put the command that runs virtme-ng into the array VNG:

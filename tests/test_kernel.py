@@ -88,7 +88,7 @@ def test_interrupted_build_is_redone(toy: Toy, path: str, tmp_path: Path,
     fakes, out = tmp_path / "fakes", toy.top / "build/out-kernel"
     env = {**{k: v for k, v in os.environ.items() if k not in ("KERNEL", "PERF_BPF_BUILD")},
            "PATH": path}
-    with subprocess.Popen(["stack/kernel", "guest"], cwd=toy.top, env=env,
+    with subprocess.Popen(["stack/kernel", "series"], cwd=toy.top, env=env,
                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL, start_new_session=True) as child:
         (fakes / "reached").read_text()
@@ -99,9 +99,9 @@ def test_interrupted_build_is_redone(toy: Toy, path: str, tmp_path: Path,
     assert not (out / ".perf-bpf-stamp").exists()
 
     (fakes / "quick").touch()
-    toy.must("stack/kernel", "guest", PATH=path)
+    toy.must("stack/kernel", "series", PATH=path)
     assert (out / "vmlinux").read_text() == "whole\n"
-    assert "up to date" in toy.must("stack/kernel", "guest", PATH=path)
+    assert "up to date" in toy.must("stack/kernel", "series", PATH=path)
     assert (fakes / "builds").read_text() == "built\n"
 
 

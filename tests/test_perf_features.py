@@ -8,14 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from perfbpf import paths
 from toy import make_toy
-
-FEATURES = ("bpf", "bpf_skeletons", "dwarf", "libcapstone", "libdw-dwarf-unwind", "libelf",
-            "libLLVM", "libpython", "libslang", "libtraceevent", "lzma", "zlib", "zstd")
 
 
 @pytest.mark.both
-@pytest.mark.parametrize("feature", FEATURES)
+@pytest.mark.parametrize("feature", paths.PERF_FEATURES)
 def test_feature(perf: Path, feature: str) -> None:
     """`perf check feature` has it."""
     done = subprocess.run([str(perf), "check", "feature", feature], capture_output=True,
