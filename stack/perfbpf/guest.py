@@ -44,16 +44,11 @@ HOST_FILES = ("console.log", "output.log", "splats", "registers")
 POLL_SECONDS = 1.0
 
 
-class TimeUp:
-    """Whether SIGUSR1 has come."""
-
-    def __init__(self) -> None:
-        self.now = False
-        signal.signal(signal.SIGUSR1, self.handle)
-
-    def handle(self, _signal: int, _frame: object) -> None:
-        """The signal handler."""
-        self.now = True
+def catch_time_up() -> list[int]:
+    """Catch SIGUSR1; it is in the list once it has come."""
+    caught: list[int] = []
+    signal.signal(signal.SIGUSR1, lambda number, _frame: caught.append(number))
+    return caught
 
 
 def raise_interrupt(_signal: int, _frame: object) -> None:
@@ -118,7 +113,7 @@ class Streams:
     our standard output."""
 
     def __init__(self, process: subprocess.Popen[bytes], output: BinaryIO, console: BinaryIO,
-                 time_up: TimeUp) -> None:
+                 time_up: list[int]) -> None:
         self.selector = selectors.DefaultSelector()
         assert process.stdout and process.stderr
         self.selector.register(process.stdout, selectors.EVENT_READ, output)
@@ -156,7 +151,7 @@ class Streams:
             left = deadline - now
             if quiet is not None:
                 left = min(left, last + quiet - now)
-            elif self.time_up.now:
+            elif self.time_up:
                 return False
             if left <= 0:
                 return False
@@ -290,7 +285,7 @@ def main() -> int:
     # SIGINT too: a shell starts background commands with SIGINT ignored.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, raise_interrupt)
-    options.time_up = TimeUp()
+    options.time_up = catch_time_up()
     try:
         return run_command(options)
     except Infra as error:
