@@ -121,10 +121,13 @@ out_dir()
 	printf '%s\n' "$BUILD/$directory"
 }
 
-# series_patches: the file names in `series`, in order, one a line.
-series_patches()
+# perfbpf MODULE ARGS...: run a module of the Python package in stack/perfbpf.
+perfbpf()
 {
-	sed -e 's/[[:space:]]*#.*//' -e '/^[[:space:]]*$/d' "$TOP/series"
+	local module=$1
+
+	shift
+	PYTHONPATH=$TOP/stack "$PYTHON3" -B -m "perfbpf.$module" "$@"
 }
 
 # vng_cmd: put the command that runs virtme-ng into the array VNG:

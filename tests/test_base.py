@@ -14,7 +14,8 @@ from typing import Iterator, List
 
 import pytest
 
-from toy import Toy, base_version, copy_tooling, series, toy_kernel
+from perfbpf.git import git
+from toy import Toy, base_version, copy_tooling, toy_kernel
 
 # No mirror and no network: sources that cannot work.
 NOWHERE = {"PERF_BPF_SOURCES_LIST": "/dev/null", "PERF_BPF_SOURCES_PARTS": "/dev/null",
@@ -50,9 +51,9 @@ def fixture_small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def git_tree(path: Path) -> Path:
     """Make a directory a git repository of one commit."""
-    series.git(path, "init", "-q", "-b", "main")
-    series.git(path, "add", "-f", "-A")
-    series.git(path, "commit", "-q", "-m", "Linux")
+    git(path, "init", "-q", "-b", "main")
+    git(path, "add", "-f", "-A")
+    git(path, "commit", "-q", "-m", "Linux")
     return path
 
 
@@ -71,8 +72,8 @@ def tarball(kernel: Path, path: Path) -> Path:
 def is_made(toy: Toy) -> bool:
     """build/base is there, whole: clean, with its tag."""
     base = toy.top / "build/base"
-    return base.is_dir() and not series.git(base, "status", "--porcelain") \
-        and bool(series.git(base, "rev-parse", "base"))
+    return base.is_dir() and not git(base, "status", "--porcelain") \
+        and bool(git(base, "rev-parse", "base"))
 
 
 def refused(toy: Toy, *words: str, **environment: str) -> None:
@@ -104,7 +105,7 @@ def test_same_commit(toy: Toy, kernel: Path, tmp_path: Path) -> None:
     other = copy_tooling(tmp_path / "other")
     toy.must("stack/base", KERNEL=str(kernel))
     other.must("stack/base", KERNEL=str(tarball(kernel, tmp_path / "linux.tar")))
-    commits = {series.git(t.top / "build/base", "rev-parse", "base") for t in (toy, other)}
+    commits = {git(t.top / "build/base", "rev-parse", "base") for t in (toy, other)}
     assert len(commits) == 1
 
 
@@ -134,7 +135,7 @@ def test_debian_package_under_build(toy: Toy, kernel: Path, tmp_path: Path) -> N
 
 def test_stable_clone(toy: Toy, kernel: Path) -> None:
     """The last resort, the tag of the stable tree."""
-    series.git(git_tree(kernel), "tag", (toy.top / "BASE").read_text().strip())
+    git(git_tree(kernel), "tag", (toy.top / "BASE").read_text().strip())
     toy.must("stack/base", **{**NOWHERE, "PERF_BPF_STABLE_URL": f"file://{kernel}"})
     assert is_made(toy)
 
@@ -152,9 +153,9 @@ def test_git_tree_is_not_written_to(toy: Toy, kernel: Path) -> None:
 
 def test_git_tree_at_another_version(toy: Toy, kernel: Path) -> None:
     """KERNEL= a git tree that has moved on: the base's tag is taken."""
-    series.git(git_tree(kernel), "tag", (toy.top / "BASE").read_text().strip())
+    git(git_tree(kernel), "tag", (toy.top / "BASE").read_text().strip())
     toy_kernel(kernel, "9.9.0")
-    series.git(kernel, "commit", "-q", "-a", "-m", "later")
+    git(kernel, "commit", "-q", "-a", "-m", "later")
     toy.must("stack/base", KERNEL=str(kernel))
     assert is_made(toy)
 
@@ -254,7 +255,8 @@ def test_killed_is_redone(toy: Toy, kernel: Path, tmp_path: Path) -> None:
     (fakes / "tar").write_text(f"#!/bin/sh\necho >{fakes}/reached\nsleep 1000\n")
     (fakes / "tar").chmod(0o755)
     path = tarball(kernel, tmp_path / "linux.tar.gz")
-    env = {**os.environ, "KERNEL": str(path), "TMPDIR": str(tmp_path), "PATH": f"{fakes}:{os.environ['PATH']}"}
+    env = {**os.environ, "KERNEL": str(path), "TMPDIR": str(tmp_path),
+           "PATH": f"{fakes}:{os.environ['PATH']}"}
     with subprocess.Popen(["stack/base"], cwd=toy.top, env=env, stdin=subprocess.DEVNULL,
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                           start_new_session=True) as child:

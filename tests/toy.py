@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
 """A toy of this repository: its own tooling, a kernel of a few files, a series
-of three patches. It tests the tooling in seconds, without 90000 files."""
+of three patches in two topics. It tests the tooling in seconds, without 90000
+files."""
+from __future__ import annotations
 
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
-TOP = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(TOP / "stack"))
-import series  # noqa: E402  pylint: disable=wrong-import-position
+from perfbpf.git import git, git_text
+from perfbpf.mirror import SELFTESTS
+from perfbpf.paths import TOP, build_dir
+from perfbpf.series import HEAD
 
 MAKEFILE = """\
 # SPDX-License-Identifier: GPL-2.0
@@ -49,6 +51,33 @@ ALLOW = """\
 # SPDX-License-Identifier: GPL-2.0
 FILE_PATH_CHANGES * # the toy's snippet for MAINTAINERS covers its files
 """
+# Written by hand, before the first refresh: subjects for names.
+SERIES = """
+# topic: sum
+# needs: none
+# upstream: toy
+# state: not sent
+toy-mend-the-sum
+
+# topic: file
+# needs: none
+# upstream: toy
+# state: v1 sent 2026-12-01
+toy-add-a-new-file
+toy-add-a-selftest
+"""
+COVER = """\
+From: Toy <toy@localhost>
+Subject: [PATCH] toy: {0}
+
+What {0} is about.
+
+--- diffstat, written by `make refresh`
+--- end of diffstat
+"""
+# Tooling that no test runs in a toy, and that lint there need not look at.
+NOT_IN_A_TOY = ["__pycache__", "guest", "guest-init", "mainline", "mainline.d", "demo", "demo.d",
+                "configurations"]
 MARKERS = ["COPYING", "CREDITS", "Kbuild", "MAINTAINERS", "README"]
 DIRS = ["Documentation", "arch", "include", "drivers", "fs", "init", "ipc", "kernel", "lib",
         "scripts"]
@@ -58,7 +87,7 @@ class Toy(NamedTuple):
     """A toy repository at `top`, with build/ in it."""
     top: Path
 
-    def run(self, *words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    def run(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run a command in the toy, apart from this repository's build/."""
         env = {k: v for k, v in os.environ.items()
                if k not in ("KERNEL", "PERF_BPF_BUILD", "PERF_BPF_T0", "MAKEFLAGS")}
@@ -74,7 +103,14 @@ class Toy(NamedTuple):
 
     def git(self, *words: str) -> str:
         """Run git on the toy's kernel tree, build/linux."""
-        return series.git(self.top / "build/linux", *words).decode()
+        return git(self.top / "build/linux", *words).decode()
+
+    def edit(self, name: str, old: str, new: str) -> None:
+        """Replace the first `old` in a file, which must be there."""
+        path = self.top / name
+        text = path.read_text()
+        assert old in text, f"{path} has no {old!r}"
+        path.write_text(text.replace(old, new, 1))
 
     def commit(self, subject: str, body: str) -> None:
         """Commit all of build/linux, by an author that stays the same."""
@@ -91,9 +127,9 @@ def base_version() -> str:
 def toy_kernel(path: Path, version: str = "") -> Path:
     """A kernel tree of a few files, with the scripts that lint runs.
 
-    The scripts are the real base's. Raises SeriesError without build/base.
+    The scripts are the real base's. Raises ToolError without build/base.
     """
-    base = series.build_dir(TOP) / "base"
+    base = build_dir() / "base"
     for name in DIRS:
         (path / name).mkdir(parents=True, exist_ok=True)
         (path / name / "Kconfig").write_text("# SPDX-License-Identifier: GPL-2.0\n")
@@ -101,7 +137,7 @@ def toy_kernel(path: Path, version: str = "") -> Path:
         (path / name).write_text(f"{name}\n")
     for name in SCRIPTS:
         (path / name).parent.mkdir(parents=True, exist_ok=True)
-        (path / name).write_bytes(series.git(base, "show", f"base:{name}"))
+        (path / name).write_bytes(git(base, "show", f"base:{name}"))
     (path / "Makefile").write_text(MAKEFILE.format(*(version or base_version()).split(".")))
     (path / "kernel/sum.c").write_text(SUM)
     return path
@@ -110,15 +146,15 @@ def toy_kernel(path: Path, version: str = "") -> Path:
 def copy_tooling(top: Path) -> Toy:
     """A repository with this one's tooling and nothing of its series."""
     top.mkdir(parents=True, exist_ok=True)
-    for name in ("BASE", "Makefile", ".gitignore"):
+    for name in ("BASE", "Makefile", ".gitignore", ".gitattributes", "pyproject.toml"):
         shutil.copy(TOP / name, top / name)
-    shutil.copytree(TOP / "stack", top / "stack", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(TOP / "stack", top / "stack", ignore=shutil.ignore_patterns(*NOT_IN_A_TOY))
     # the exceptions are those of the real series
     (top / "stack/checkpatch.allow").write_text(ALLOW)
     (top / "tests").mkdir()
     (top / "patches").mkdir()
     (top / "build").mkdir()
-    (top / "series").write_text(series.series_text([]))
+    (top / "series").write_text(HEAD)
     return Toy(top)
 
 
@@ -129,11 +165,21 @@ def add_series(toy: Toy) -> None:
     toy.commit("toy: mend the sum", "A sum of two numbers was their difference.")
     (linux / "kernel/toy.c").write_text(NEW)
     toy.commit("toy: add a new file", "It holds what the toy is about.")
-    script = linux / series.SELFTESTS / "toy/toy.sh"
+    script = linux / SELFTESTS / "toy/toy.sh"
     script.parent.mkdir(parents=True)
     script.write_text("#!/bin/sh\n# SPDX-License-Identifier: GPL-2.0\ntrue\n")
     script.chmod(0o755)
     toy.commit("toy: add a selftest", "It shows that the toy is true.")
+    (toy.top / "series").write_text(HEAD + SERIES)
+    add_cover(toy, "01-sum")
+    add_cover(toy, "02-file")
+
+
+def add_cover(toy: Toy, directory: str) -> None:
+    """The cover letter of a topic."""
+    path = toy.top / "patches" / directory / "cover.txt"
+    path.parent.mkdir()
+    path.write_text(COVER.format(directory.partition("-")[2]))
 
 
 def make_toy(top: Path) -> Toy:
@@ -145,7 +191,7 @@ def make_toy(top: Path) -> Toy:
     (toy.top / "MAINTAINERS.snippet").write_text(
         "TOY\nM:\tToy <toy@localhost>\nS:\tMaintained\nF:\tkernel/toy.c\n"
         "F:\ttools/testing/selftests/toy/\n")
-    tree = series.git(toy.top / "build/base", "rev-parse", "base^{tree}").decode().strip()
+    tree = git_text(toy.top / "build/base", "rev-parse", "base^{tree}")
     (toy.top / "stack/debian-hunks.txt").write_text(
         f"# SPDX-License-Identifier: GPL-2.0\n# tree {tree}\n")
     toy.must("stack/refresh")
