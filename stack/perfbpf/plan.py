@@ -1,22 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0
 """The plan of a guest session, read by the guest and by the host."""
+from __future__ import annotations
 
-import pathlib
-from typing import List, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 KINDS = ("kselftest", "perf-shell", "kunit", "script")
 WORDS = ("both", "perf", "debug")
 
 
 class Entry(NamedTuple):
-    """One planned test: its kind, its path, whether it is meant to pass on the
-    unpatched base too, whether it is of perf alone, and whether it is for the debug
-    kernel alone."""
+    """One planned test."""
     kind: str
     path: str
-    both: bool
-    perf: bool = False
-    debug: bool = False
+    both: bool              # passes on the unpatched base too
+    perf: bool = False      # tests perf alone: not run on the debug kernel
+    debug: bool = False     # run on the debug kernel only
 
     @property
     def name(self) -> str:
@@ -25,7 +24,7 @@ class Entry(NamedTuple):
 
 
 def parse_line(line: str, where: str) -> Entry:
-    """One line of a plan; raises ValueError that says what is wrong."""
+    """Parse one line of a plan (ValueError: it is no entry)."""
     kind, *rest = line.split()
     words = rest[1:]
     if (kind not in KINDS or not rest or len(set(words)) < len(words)
@@ -35,12 +34,15 @@ def parse_line(line: str, where: str) -> Entry:
     return Entry(kind, rest[0], *(word in words for word in WORDS))
 
 
-def read_plan(path: pathlib.Path, debug: bool = False) -> List[Entry]:
-    """The entries of a plan in order, for the debug kernel without those of perf
-    alone, and for others without those for it; raises ValueError for a line that is no
-    entry, for an entry that occurs twice, and for a plan without any."""
-    entries: List[Entry] = []
-    for number, line in enumerate(path.read_text().splitlines(), 1):
+def read_plan(path: Path, debug: bool = False) -> list[Entry]:
+    """Return the entries of a plan in order: for the debug kernel all that do not test
+    perf alone, for other kernels all that are not for the debug kernel.
+
+    Raises ValueError for a line that is no entry, an entry that occurs twice, and a
+    plan without entries.
+    """
+    entries: list[Entry] = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         line = line.split("#")[0]
         if not line.strip():
             continue

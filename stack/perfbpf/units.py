@@ -1,12 +1,8 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Run units of one group of mainline's tests in the guest.
+"""Units of one group of mainline's tests, run in the guest (`session units`).
 
-  run GROUP TESTS UNITS
-
-TESTS is what stack/mainline.d/build made for the group, UNITS a file with a
-unit a line: what is run, and repeated, as one, such as a program or a test
-case.  For each, $GUEST_RESULTS/progress gets
+A unit is what is run, and repeated, as one: a program, a test case, a module.
+For each, $GUEST_RESULTS/progress gets
 
   START unit
   RESULT unit<tab>name      one for each test in it
@@ -14,82 +10,48 @@ case.  For each, $GUEST_RESULTS/progress gets
 
 at once, as the guest may die of the next one.  RESULT is PASS, FAIL, TIMEOUT,
 SPLAT (the kernel complained meanwhile), SKIP or another word of ftracetest's.
-What a unit that did not pass has said is in $GUEST_RESULTS/logs.
+$GUEST_RESULTS/logs keeps the output of a unit that did not pass.
 """
+from __future__ import annotations
 
-import functools
-import importlib.machinery
-import importlib.util
 import os
-import pathlib
 import re
-import signal
 import subprocess
-import sys
 import tempfile
 import time
-from typing import Callable, Dict, Iterator, List, NamedTuple, Tuple
+from pathlib import Path
+from typing import Callable, Iterator, NamedTuple
 
-STACK = pathlib.Path(__file__).resolve().parent.parent
-KUNIT = pathlib.Path("/sys/kernel/debug/kunit")
+from perfbpf import ktap
+from perfbpf.program import LATE, KernelLog, run_program
+from perfbpf.splats import find_splats
+
+KUNIT = Path("/sys/kernel/debug/kunit")
 SELFTEST_SECONDS = 300
-KSELFTEST = {0: "PASS", 4: "SKIP", 124: "TIMEOUT"}
-Result = Tuple[str, str]    # what came out, of which test
+KSELFTEST = {0: "PASS", 4: "SKIP", LATE: "TIMEOUT"}
+Result = tuple[str, str]    # the result, and the test's name
 
 
 class Ended(NamedTuple):
-    """What is known of a unit's run: exit status, output, the kernel's log
-    meanwhile, and the log up to the first unit."""
+    """A unit that ended: its exit status and output, the kernel's log meanwhile, and
+    the log up to the first unit."""
     unit: str
     status: int
     output: str
-    log: List[str]
-    boot: List[str]
+    log: list[str]
+    boot: list[str]
 
 
 class Group(NamedTuple):
-    """How a group is run: the command of a unit, the time limit of each, and
-    what reads the results out of its output and the kernel's log."""
-    command: Callable[[pathlib.Path, str], List[str]]
+    """How a group is run: the command of a unit, the time limit of each, and the
+    function that reads the results out of a unit's output and the kernel's log."""
+    command: Callable[[Path, str], list[str]]
     seconds: int
     results: Callable[[Ended], Iterator[Result]]
 
 
-# The kernel's log
-
-class KernelLog:
-    """Reads /dev/kmsg from the first message that is still there on."""
-
-    def __init__(self) -> None:
-        self.descriptor = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
-
-    def new_lines(self) -> List[str]:
-        """What was logged since the last call."""
-        lines = []
-        while True:
-            try:
-                record = os.read(self.descriptor, 16384)
-            except BlockingIOError:
-                return lines
-            except BrokenPipeError:
-                lines.append("(messages are lost)")
-                continue
-            text = record.decode(errors="replace").partition(";")[2]
-            lines.append(text.splitlines()[0] if text else "")
-
-
-@functools.lru_cache()
-def splat_pattern() -> "re.Pattern[str]":
-    """What stack/guest takes for a complaint of the kernel's."""
-    loader = importlib.machinery.SourceFileLoader("guest", str(STACK / "guest"))
-    guest = importlib.util.module_from_spec(
-        importlib.util.spec_from_loader("guest", loader))
-    loader.exec_module(guest)
-    return guest.SPLAT
-
-
 def wait_for_kallsyms_selftest() -> None:
-    """It runs in the background from boot on, and would be in the way."""
+    """Wait until kallsyms_selftest, which boot starts in the background, has ended."""
     deadline = time.monotonic() + SELFTEST_SECONDS
     while time.monotonic() < deadline:
         log = subprocess.run(["dmesg"], stdout=subprocess.PIPE, text=True,
@@ -101,27 +63,23 @@ def wait_for_kallsyms_selftest() -> None:
         time.sleep(1)
 
 
-# What a unit said
+# The results of a unit
 
 def with_numbers_gone(text: str) -> str:
-    """A message without what differs each time: numbers and runs of spaces."""
+    """Return a message without its numbers and runs of spaces, which differ each time."""
     return re.sub(r"\s+", " ", re.sub(r"(0x)?\b\d[\da-f.]*\b", "N", text)).strip()
 
 
-def by_status(ended: Ended, passed: int = 0) -> Iterator[Result]:
+def by_status(ended: Ended) -> Iterator[Result]:
     """The unit itself, by its exit status."""
-    result = KSELFTEST.get(ended.status, "FAIL")
-    yield ("PASS" if ended.status == passed else result), ended.unit
+    yield KSELFTEST.get(ended.status, "FAIL"), ended.unit
 
 
 def of_ktap(ended: Ended) -> Iterator[Result]:
     """The program, and each test of its TAP."""
     yield from by_status(ended)
-    for line in ended.output.splitlines():
-        found = re.match(r"(not )?ok \d+ (?:- )?([^#]*)(# SKIP)?", line)
-        if found:
-            result = "FAIL" if found[1] else "SKIP" if found[3] else "PASS"
-            yield result, f"{ended.unit}: {found[2].strip()}"
+    for result, name in ktap.results(ended.output.splitlines()):
+        yield result, f"{ended.unit}: {name}"
 
 
 def of_ftrace(ended: Ended) -> Iterator[Result]:
@@ -130,8 +88,8 @@ def of_ftrace(ended: Ended) -> Iterator[Result]:
     for words, result in found:
         instance = " (instance)" if words.startswith(" (instance)") else ""
         yield result, ended.unit + instance
-    if ended.status == 124 or not found:
-        yield ("TIMEOUT" if ended.status == 124 else "FAIL"), ended.unit
+    if ended.status == LATE or not found:
+        yield ("TIMEOUT" if ended.status == LATE else "FAIL"), ended.unit
 
 
 def of_livepatch(ended: Ended) -> Iterator[Result]:
@@ -176,42 +134,35 @@ def of_test_bpf(ended: Ended) -> Iterator[Result]:
         yield result, f"{ended.unit}: #{name}"
     summary = re.search(r"Summary: (\d+) PASSED, (\d+) FAILED", text)
     yield ("PASS" if summary and summary[2] == "0" and ended.status == 0 else
-           "TIMEOUT" if ended.status == 124 else "FAIL"), ended.unit
+           "TIMEOUT" if ended.status == LATE else "FAIL"), ended.unit
 
 
 def of_boot(ended: Ended) -> Iterator[Result]:
-    """What ran before this program did."""
+    """The tests that ran during the boot."""
     yield from {"kunit": of_kunit, "kallsyms_selftest": of_kallsyms,
                 "ftrace-startup": of_startup, "boot": of_log}[ended.unit](ended)
 
 
 def of_log(ended: Ended) -> Iterator[Result]:
     """Whether the kernel complained during the boot."""
-    splat = splat_pattern()
-    yield ("SPLAT" if any(splat.match(line) for line in ended.boot) else "PASS",
-           "boot: the kernel's log")
+    yield ("SPLAT" if find_splats("\n".join(ended.boot)) else "PASS"), "boot: the kernel's log"
 
 
 def of_kunit(_ended: Ended) -> Iterator[Result]:
-    """Each test of each suite, and the suite."""
+    """Each suite, and each test of it."""
     for path in sorted(KUNIT.glob("*/results")):
-        suite = path.parent.name
-        for line in path.read_text().splitlines():
-            found = re.match(r"( *)(not )?ok \d+ (?:- )?([^#]*)(# SKIP)?", line)
-            if found:
-                name = f"{suite}: {found[3].strip()}" if found[1] else suite
-                result = "FAIL" if found[2] else "SKIP" if found[4] else "PASS"
-                yield result, f"kunit: {name}"
+        for result, name in ktap.results(path.read_text(encoding="utf-8").splitlines()):
+            yield result, f"kunit: {name}"
 
 
 def of_kallsyms(ended: Ended) -> Iterator[Result]:
-    """Each message; it has words for what went wrong only."""
-    said = [line for line in ended.boot if line.startswith("kallsyms_selftest: ")]
+    """Each message; kallsyms_selftest reports failures, and no success."""
+    messages = [line for line in ended.boot if line.startswith("kallsyms_selftest: ")]
     bad = re.compile(r"failed|mismatch|abort|Never found|NULL lookup_addr|!=|\?!")
-    for line in said:
+    for line in messages:
         if not re.search(r"[-|]{3}|^\S+ \|", line):
             yield "FAIL" if bad.search(line) else "PASS", with_numbers_gone(line)
-    if not any(line.endswith(": finish") for line in said):
+    if not any(line.endswith(": finish") for line in messages):
         yield "FAIL", "kallsyms_selftest: finish"
 
 
@@ -227,18 +178,18 @@ def of_startup(ended: Ended) -> Iterator[Result]:
 
 # How a unit is run
 
-def ftrace_command(tests: pathlib.Path, unit: str) -> List[str]:
+def ftrace_command(tests: Path, unit: str) -> list[str]:
     """ftracetest for one test case; its log goes where the guest may write."""
     return [str(tests / "ftracetest"), "-v", "--logdir",
             tempfile.mkdtemp(prefix="ftrace-log-"), str(tests / "test.d" / unit)]
 
 
-def test_bpf_command(_tests: pathlib.Path, unit: str) -> List[str]:
+def test_bpf_command(_tests: Path, unit: str) -> list[str]:
     """Load the module, which runs one suite; a failure of it is in the log."""
     return ["sh", "-c", f"modprobe test_bpf test_suite={unit} && rmmod test_bpf"]
 
 
-GROUPS: Dict[str, Group] = {
+GROUPS: dict[str, Group] = {
     "boot": Group(lambda tests, unit: ["true"], 30, of_boot),
     "perf_events": Group(lambda tests, unit: [str(tests / unit)], 240, of_ktap),
     "ftrace": Group(ftrace_command, 150, of_ftrace),
@@ -250,87 +201,54 @@ GROUPS: Dict[str, Group] = {
 }
 
 
-def run_program(command: List[str], tests: pathlib.Path, seconds: float
-                ) -> Tuple[int, str]:
-    """Exit status (124: killed after `seconds`) and output of a command.
-
-    What it leaves behind may hold its output open, so that goes to a file.
-    """
-    with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen(command, cwd=tests, stdin=subprocess.DEVNULL,
-                                   stdout=output, stderr=subprocess.STDOUT,
-                                   env=dict(os.environ, KDIR="/tmp"),
-                                   start_new_session=True)
-        try:
-            status = process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            status = 124
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        process.wait()
-        output.seek(0)
-        return status, output.read().decode(errors="replace")
-
-
-def run_unit(group: Group, tests: pathlib.Path, unit: str, log: KernelLog,
-             boot: List[str]) -> Tuple[Ended, List[Result]]:
-    """Run one unit; its results, each name once."""
-    status, output = run_program(group.command(tests, unit), tests, group.seconds)
-    ended = Ended(unit, status, output, log.new_lines(), boot)
-    results: Dict[str, str] = {}
+def run_unit(group: Group, tests: Path, unit: str, log: KernelLog, boot: list[str]
+             ) -> tuple[Ended, list[Result]]:
+    """Run one unit; return its results, each name once."""
+    status, lines = run_program(group.command(tests, unit), tests,
+                                dict(os.environ, KDIR="/tmp"), group.seconds)
+    ended = Ended(unit, status, "\n".join(lines), log.new_lines(), boot)
+    results: dict[str, str] = {}
     for result, name in group.results(ended):
         # of several results for one name, the first bad one stays
         if results.get(name, "PASS") == "PASS":
             results[name] = result
-    splat = splat_pattern()
-    if any(splat.match(line) for line in ended.log):
+    if find_splats("\n".join(ended.log)):
         results[f"{unit}: the kernel's log"] = "SPLAT"
     results = results or {unit: "UNRESOLVED"}
     return ended, [(result, name) for name, result in results.items()]
 
 
-def keep_log(ended: Ended, results: List[Result]) -> None:
-    """Leave what a unit said on the host, when something in it did not pass."""
+def keep_log(ended: Ended, results: list[Result], folder: Path) -> None:
+    """Keep a unit's output on the host, unless all of it passed."""
     if all(result == "PASS" for result, _ in results):
         return
-    logs = pathlib.Path(os.environ["GUEST_RESULTS"]) / "logs"
-    logs.mkdir(exist_ok=True)
-    (logs / ended.unit.replace("/", "_")).write_text(
-        "\n".join([f"exit status {ended.status}", ended.output,
-                   "--- the kernel's log", *ended.log, ""]))
+    folder.mkdir(exist_ok=True)
+    text = "\n".join([f"exit status {ended.status}", ended.output, "--- the kernel's log",
+                      *ended.log, ""])
+    (folder / ended.unit.replace("/", "_")).write_text(text, encoding="utf-8")
 
 
 def prepare_guest() -> None:
-    """What tests take for granted: loopback, and BPF for everyone."""
+    """Set up what the tests expect: the loopback device, and BPF for every user."""
     subprocess.run(["ip", "link", "set", "lo", "up"], check=False)
-    pathlib.Path("/proc/sys/kernel/unprivileged_bpf_disabled").write_text("0")
+    Path("/proc/sys/kernel/unprivileged_bpf_disabled").write_text("0", encoding="ascii")
 
 
-def main() -> int:
-    """Entry: 0 when every unit was run, whatever came of it."""
-    if len(sys.argv) != 4:
-        sys.exit(__doc__)
-    group, tests = GROUPS[sys.argv[1]], pathlib.Path(sys.argv[2])
-    units = pathlib.Path(sys.argv[3]).read_text().splitlines()
+def run(name: str, tests: Path, units: list[str], folder: Path) -> None:
+    """Run units of a group; `folder` gets their progress and logs."""
+    group = GROUPS[name]
     log = KernelLog()
     wait_for_kallsyms_selftest()
     prepare_guest()
     boot = log.new_lines()
-    progress = pathlib.Path(os.environ["GUEST_RESULTS"]) / "progress"
-    with open(progress, "w", encoding="utf-8", buffering=1) as lines:
+    with open(folder / "progress", "w", encoding="utf-8", buffering=1) as progress:
         for unit in units:
-            print(f"START {unit}", file=lines)
+            print(f"START {unit}", file=progress)
             start = time.monotonic()
             ended, results = run_unit(group, tests, unit, log, boot)
-            keep_log(ended, results)
-            for result, name in results:
-                print(f"{result} {unit}\t{name}", file=lines)
-            print(f"END {unit}", file=lines)
+            keep_log(ended, results, folder / "logs")
+            for result, test in results:
+                print(f"{result} {unit}\t{test}", file=progress)
+            print(f"END {unit}", file=progress)
             print(f"{unit}: {time.monotonic() - start:.0f} s", flush=True)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    log.close()
