@@ -26,6 +26,10 @@ tree: setup ## the base plus the series, as commits in build/linux
 refresh: ## write build/linux's commits back to patches/, series and the files they create
 	@stack/refresh
 
+.PHONY: topic
+topic: ## a topic on what it needs, as a branch for b4 send: make topic T=NAME
+	@stack/topic "$(T)"
+
 .PHONY: kernel
 kernel: setup ## build the guest's kernel
 	@stack/kernel series
@@ -90,7 +94,7 @@ stress: setup ## 100,000 programs while perf records, and half an hour of each c
 	@stack/check --stress
 
 .PHONY: prefixes
-prefixes: setup ## build after each patch what depends on it, and link perf (about an hour)
+prefixes: setup ## build after each patch what depends on it, and link perf (about an hour); one topic: T=NAME
 	@stack/check --prefixes
 
 .PHONY: mainline
@@ -124,3 +128,5 @@ distclean: ## remove build/ whole, unless build/linux has work that is not in pa
 	@stack/clean --all
 
 export CMD
+# T=NAME chooses a topic.
+export PERF_BPF_TOPIC := $(T)

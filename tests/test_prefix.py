@@ -1,42 +1,51 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Every prefix of the series builds: after each patch, what it touches.
+"""Every prefix of the series builds, and every topic on what it needs alone.
 
-Of the kernel and of perf the objects of the sources, and the libraries that
-perf links; bpftool; of the selftests the directory. `make prefixes`
-(PERF_BPF_PREFIX=dependents) also builds what depends on the change: of the
-kernel, after a patch to a header, the objects of every source that the series
-has touched by then, and all of perf, linked. That takes four times as long,
-more than CI has. The tree is a clone of its own, without the sources the
-guest's config never compiles. What was built once is remembered by the tree's
-id, so that only prefixes that changed are built again.
+After each patch, what it touches is compiled: of the kernel and of perf the
+objects of the sources, and the libraries that perf links; bpftool; of the
+selftests the directory. Then each topic is applied on nothing but what it needs,
+and what it touches is compiled there. Where that is a prefix of the series
+anyway, it is a tree that was built before: what was built is remembered by the
+tree's id, so that only trees that changed are built again.
+
+`make prefixes` (PERF_BPF_PREFIX=dependents) also builds what depends on the
+change: of the kernel, after a patch to a header, the objects of every source
+that the patches so far have touched, and all of perf, linked; and it builds each
+patch of a topic on what the topic needs, not only the last one. That takes four
+times as long, more than CI has. `make prefixes T=NAME` (PERF_BPF_TOPIC) does it
+for one topic.
+
+The tree is a clone of its own, without the sources that the guest's config never
+compiles.
 """
+from __future__ import annotations
 
 import os
 import re
 import shutil
 import subprocess
-import sys
-from pathlib import Path
-from typing import Dict, Iterable, List, NamedTuple, Set
+from typing import Iterable, NamedTuple
 
 import pytest
 
-TOP = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(TOP / "stack"))
-import series  # noqa: E402  pylint: disable=wrong-import-position
+from perfbpf import series as series_file
+from perfbpf.git import git
+from perfbpf.mirror import SELFTESTS
+from perfbpf.paths import BUILD, KERNELS, PERFS, TOP
+from perfbpf.reduced import Repository, Stacks, touched
 
-BUILD = series.build_dir(TOP)
 PREFIX = BUILD / "prefix"
 TREE = PREFIX / "linux"
 # Named as in build/, for the relative paths that ccache sees to be the same.
-OUT = PREFIX / "out-kernel"
-OUT_PERF = PREFIX / "out-perf"
-CONFIG = BUILD / "out-kernel" / ".config"
+OUT = PREFIX / KERNELS["series"].path.name
+OUT_PERF = PREFIX / PERFS["series"].path.name
+CONFIG = KERNELS["series"].path / ".config"
 PERF = "tools/perf/"
 BPFTOOL = "tools/bpf/bpftool/"
 # Compiled by perf with BUILD_NONDISTRO=1 only, and with binutils' headers.
 NOT_IN_PERF = {PERF + "util/libbfd.c"}
 DEPENDENTS = os.environ.get("PERF_BPF_PREFIX") == "dependents"
+TOPIC = os.environ.get("PERF_BPF_TOPIC", "")
 BUILT = PREFIX / ("built-dependents" if DEPENDENTS else "built")
 # Only the debug kernel's config has these: compiled there, with the whole series.
 DEBUG_ONLY = ("security/selinux/",)
@@ -51,19 +60,58 @@ SPARSE = """/*
 
 
 class Step(NamedTuple):
-    """A patch and the kernel paths it touches."""
-    patch: Path
-    paths: List[str]
+    """A tree to build: topics on the base, up to a patch of the last one.
+
+    number: the patch's place among all those of the topics.
+    paths: what is built, of what the patches so far have touched (so_far).
+    """
+    name: str
+    topics: tuple[str, ...]
+    number: int
+    paths: frozenset[str]
+    so_far: frozenset[str]
 
 
-def steps() -> List[Step]:
-    """The series, in order."""
-    return [Step(TOP / "patches" / name, series.touched(TOP / "patches" / name))
-            for name in series.patch_names(TOP) if (TOP / "patches" / name).exists()]
+SERIES = series_file.read(TOP)
+PATHS = {path: touched(path) for path in series_file.patch_paths(TOP, SERIES)}
+TOUCHED = {path for paths in PATHS.values() for path in paths}
 
 
-STEPS = steps()
-TOUCHED: Set[str] = {path for step in STEPS for path in step.paths}
+def patches_of(topics: Iterable[str]) -> list[str]:
+    """The patches of some topics, in order."""
+    return [patch for topic in topics for patch in SERIES.topic(topic).patches]
+
+
+def steps_of(topics: tuple[str, ...]) -> list[Step]:
+    """The trees that the last of these topics makes of the others, patch by patch."""
+    steps = []
+    so_far: set[str] = set()
+    patches = patches_of(topics)
+    first = len(patches) - len(SERIES.topic(topics[-1]).patches)
+    for number, patch in enumerate(patches):
+        paths = PATHS[TOP / "patches" / patch]
+        so_far.update(paths)
+        if number >= first:
+            steps.append(Step(patch, topics, number, frozenset(paths), frozenset(so_far)))
+    return steps
+
+
+def last_step(topics: tuple[str, ...]) -> Step:
+    """The tree of some topics, with all that the last one touches to be built."""
+    steps = steps_of(topics)
+    return steps[-1]._replace(name=topics[-1], paths=frozenset().union(*(s.paths for s in steps)))
+
+
+def chosen_topics() -> list[str]:
+    """The topics to be built. Raises ToolError when there is none of that name."""
+    return [SERIES.topic(TOPIC).name] if TOPIC else list(SERIES.names())
+
+
+PREFIXES = [step for topic in chosen_topics()
+            for step in steps_of(SERIES.names()[:SERIES.names().index(topic) + 1])]
+STACKS = [(*SERIES.closure(topic), topic) for topic in chosen_topics()]
+ALONE = [step for topics in STACKS
+         for step in (steps_of(topics) if DEPENDENTS else [last_step(topics)])]
 
 
 def make(*args: str, timeout: float = 2400) -> None:
@@ -86,47 +134,37 @@ def make_tree() -> None:
         shutil.rmtree(TREE)
     if not TREE.exists():
         PREFIX.mkdir(parents=True, exist_ok=True)
-        series.git(PREFIX, "clone", "-q", "--shared", "--no-checkout", str(BUILD / "base"),
-                   str(TREE))
-        series.git(TREE, "config", "core.sparseCheckout", "true")
+        git(PREFIX, "clone", "-q", "--shared", "--no-checkout", str(BUILD / "base"), str(TREE))
+        git(TREE, "config", "core.sparseCheckout", "true")
     info = TREE / ".git" / "info"
     info.mkdir(exist_ok=True)
-    (info / "sparse-checkout").write_text(SPARSE + "".join(f"/{path}\n" for path in sorted(TOUCHED)))
+    (info / "sparse-checkout").write_text(
+        SPARSE + "".join(f"/{path}\n" for path in sorted(TOUCHED)))
     if (TREE / ".git" / "rebase-apply").exists():
-        series.git(TREE, "am", "--abort")
-    series.git(TREE, "checkout", "-q", "-f", "--detach", "base")
-    series.git(TREE, "sparse-checkout", "reapply")
+        git(TREE, "am", "--abort")
+    git(TREE, "checkout", "-q", "-f", "--detach", "base")
+    git(TREE, "sparse-checkout", "reapply")
     (PREFIX / "ready").touch()
 
 
-@pytest.fixture(scope="module", name="commits")
-def fixture_commits() -> Dict[str, str]:
-    """Patch name -> the commit it gives."""
+@pytest.fixture(scope="module", name="stacks")
+def fixture_stacks() -> Stacks:
+    """The commits of topics on each other."""
     make_tree()
-    commits = {}
-    for step in STEPS:
-        series.git(TREE, "am", "-q", "--keep-non-patch", "--committer-date-is-author-date",
-                   str(step.patch))
-        commits[step.patch.name] = series.git(TREE, "rev-parse", "HEAD").decode().strip()
-    return commits
+    return Stacks(Repository(TREE), TOP, SERIES)
 
 
-def touched_so_far(step: Step) -> Set[str]:
-    """What the series has touched when this patch is in."""
-    return {path for earlier in STEPS[:STEPS.index(step) + 1] for path in earlier.paths}
-
-
-def exist(paths: Iterable[str]) -> List[str]:
+def exist(paths: Iterable[str]) -> list[str]:
     """The .c files among these that the tree has now, in order."""
     return sorted(path for path in paths if path.endswith(".c") and (TREE / path).exists())
 
 
-def sources(step: Step) -> List[str]:
+def sources(step: Step) -> list[str]:
     """The .c files to build after a patch, of those that exist by then: what it
     touches; after a patch to headers alone what the series has touched."""
     headers = any(path.endswith(".h") for path in step.paths)
     chosen = exist(step.paths)
-    return exist(touched_so_far(step)) if headers and (DEPENDENTS or not chosen) else chosen
+    return exist(step.so_far) if headers and (DEPENDENTS or not chosen) else chosen
 
 
 def config_has(path: str) -> bool:
@@ -150,7 +188,7 @@ def configure() -> None:
     configured.write_text(text)
 
 
-def build_kernel(paths: List[str]) -> None:
+def build_kernel(paths: list[str]) -> None:
     """Build the objects of kernel sources, with the guest's config; without
     debug information, a quarter of the compiler's time."""
     objects = [path[:-2] + ".o" for path in paths if config_has(path)]
@@ -188,8 +226,8 @@ def build_bpftool(step: Step) -> None:
 def build_selftests(step: Step) -> None:
     """Build the selftests' directories a patch touches, against its headers."""
     names = {path.split("/")[3] for path in step.paths
-             if path.startswith(series.SELFTESTS) and path.count("/") > 3}
-    names = {name for name in names if (TREE / series.SELFTESTS / name / "Makefile").exists()}
+             if path.startswith(SELFTESTS) and path.count("/") > 3}
+    names = {name for name in names if (TREE / SELFTESTS / name / "Makefile").exists()}
     if not names:
         return
     headers = PREFIX / "out-headers"
@@ -199,22 +237,33 @@ def build_selftests(step: Step) -> None:
         output = PREFIX / "out-selftests" / name
         shutil.rmtree(output, ignore_errors=True)
         output.mkdir(parents=True)
-        make("-C", str(TREE / series.SELFTESTS / name), f"OUTPUT={output}",
+        make("-C", str(TREE / SELFTESTS / name), f"OUTPUT={output}",
              f"KHDR_INCLUDES=-isystem {headers}/usr/include", "all")
 
 
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.patch.name)
-def test_prefix_builds(step: Step, commits: Dict[str, str]) -> None:
-    """With the series up to this patch, what the patch touches compiles."""
-    commit = commits[step.patch.name]
-    tree = series.git(TREE, "rev-parse", commit + "^{tree}").decode().strip()
-    if any((built / tree).exists() for built in {BUILT, PREFIX / "built-dependents"}):
+def build(step: Step, stacks: Stacks) -> None:
+    """Build what a step asks for, unless its tree was built before."""
+    commit = stacks.commits(step.topics)[step.number]
+    tree = git(TREE, "rev-parse", commit + "^{tree}").decode().strip()
+    if any((built / tree).exists() for built in (BUILT, PREFIX / "built-dependents")):
         print(f"built before, as the tree {tree}")
         return
-    series.git(TREE, "checkout", "-q", "-f", "--detach", commit)
+    git(TREE, "checkout", "-q", "-f", "--detach", commit)
     build_kernel(sources(step))
     build_perf(step)
     build_bpftool(step)
     build_selftests(step)
     BUILT.mkdir(exist_ok=True)
     (BUILT / tree).touch()
+
+
+@pytest.mark.parametrize("step", PREFIXES, ids=lambda step: step.name)
+def test_prefix_builds(step: Step, stacks: Stacks) -> None:
+    """With the series up to this patch, what the patch touches compiles."""
+    build(step, stacks)
+
+
+@pytest.mark.parametrize("step", ALONE, ids=lambda step: step.name)
+def test_topic_builds(step: Step, stacks: Stacks) -> None:
+    """With nothing but what a topic needs, what the topic touches compiles."""
+    build(step, stacks)

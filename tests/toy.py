@@ -43,6 +43,13 @@ int toy(void)
 	return 0;
 }
 """
+MAINTAINERS = """\
+SUMS
+M:	Sum Maintainer <sum@toy.example>
+L:	sums@lists.toy.example
+S:	Maintained
+F:	kernel/
+"""
 # What checkpatch and get_maintainer are, and read, of a kernel tree.
 SCRIPTS = ["scripts/checkpatch.pl", "scripts/get_maintainer.pl", "scripts/spelling.txt",
            "scripts/const_structs.checkpatch",
@@ -90,7 +97,8 @@ class Toy(NamedTuple):
     def run(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run a command in the toy, apart from this repository's build/."""
         env = {k: v for k, v in os.environ.items()
-               if k not in ("KERNEL", "PERF_BPF_BUILD", "PERF_BPF_T0", "MAKEFLAGS")}
+               if k not in ("KERNEL", "PERF_BPF_BUILD", "PERF_BPF_T0", "PERF_BPF_TOPIC",
+                            "MAKEFLAGS")}
         env.update(environment)
         return subprocess.run(words, cwd=self.top, env=env, stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, check=False, timeout=300)
@@ -138,6 +146,10 @@ def toy_kernel(path: Path, version: str = "") -> Path:
     for name in SCRIPTS:
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_bytes(git(base, "show", f"base:{name}"))
+        (path / name).chmod(0o755 if name.endswith(".pl") else 0o644)
+    (path / "MAINTAINERS").write_text(MAINTAINERS)
+    # b4 takes a tree with this for a kernel's.
+    (path / "Kconfig").write_text("# SPDX-License-Identifier: GPL-2.0\n")
     (path / "Makefile").write_text(MAKEFILE.format(*(version or base_version()).split(".")))
     (path / "kernel/sum.c").write_text(SUM)
     return path

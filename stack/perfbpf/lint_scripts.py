@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Lint: this repository's own scripts and texts.
 
-pylint and mypy take longer than all else together, so what they say of a file
-is kept: pylint's by the content of the file and of all that it imports from
-this repository, mypy's in its own cache.
+pylint, mypy and shellcheck take longer than all else together, so a file that
+they had nothing to say about is remembered, by its content and that of all
+that it imports from this repository (Passed).
 """
 from __future__ import annotations
 
@@ -54,15 +54,44 @@ def python_files(ctx: Context) -> list[Path]:
     return sorted(found)
 
 
+class Passed:
+    """Which keys a tool had nothing to say about, as empty files of their names."""
+
+    def __init__(self, ctx: Context, tool: str) -> None:
+        self._folder = ctx.cache / tool
+        self._folder.mkdir(exist_ok=True)
+
+    def __contains__(self, key: str) -> bool:
+        return (self._folder / key).exists()
+
+    def add(self, key: str) -> None:
+        """Remember a key."""
+        (self._folder / key).touch()
+
+
 def check_shell(ctx: Context) -> Findings:
     """shellcheck finds nothing in the repository's own scripts."""
-    files = scripts(ctx, r"\A#!.*\b(ba|da)?sh\b|# shellcheck shell=")
-    done = subprocess.run(["shellcheck", "-x", "-P", str(ctx.top), "-f", "gcc",
-                           *map(str, files)], capture_output=True, text=True, check=False)
+    passed = Passed(ctx, "shellcheck")
+    tool = subprocess.run(["shellcheck", "--version"], stdout=subprocess.PIPE, check=False).stdout
+    todo = {}
+    for path in scripts(ctx, r"\A#!.*\b(ba|da)?sh\b|# shellcheck shell="):
+        text = path.read_bytes()
+        sourced = re.findall(rb"^# shellcheck source=(\S+)$", text, re.M)
+        more = [(ctx.top / name.decode()).read_bytes() for name in sourced]
+        key = hashlib.sha256(b"\0".join([tool, text, *more])).hexdigest()
+        if key not in passed:
+            todo[str(path.relative_to(ctx.top))] = key
+    if not todo:
+        return
+    done = subprocess.run(["shellcheck", "-x", "-P", ".", "-f", "gcc", *todo], cwd=ctx.top,
+                          capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):
         raise ToolError(f"shellcheck: {done.stderr.strip()[:300]}")
     for line in done.stdout.splitlines():
-        yield f"{line.replace(f'{ctx.top}/', '')}: mend it (shellcheck.net/wiki explains)"
+        todo.pop(line.partition(":")[0], None)
+        yield f"{line}: mend it (shellcheck.net/wiki explains)"
+    for key in todo.values():
+        passed.add(key)
 
 
 def check_python(ctx: Context) -> Findings:
@@ -168,9 +197,8 @@ def check_pylint(ctx: Context) -> Findings:
     config = ctx.top / "pyproject.toml"
     files = python_files(ctx)
     keys = content_keys(ctx, files, version(ctx, "pylint") + config.read_bytes())
-    folder = ctx.cache / "pylint"
-    folder.mkdir(exist_ok=True)
-    todo = [path for path in files if not (folder / keys[path]).exists()]
+    passed = Passed(ctx, "pylint")
+    todo = [path for path in files if keys[path] not in passed]
     if todo:
         done = run_tool(ctx, "pylint", f"--rcfile={config}", "--score=n", f"-j{os.cpu_count()}",
                         "--msg-template={path}:{line}: {symbol}: {msg}",
@@ -183,7 +211,7 @@ def check_pylint(ctx: Context) -> Findings:
         bad = {line.partition(":")[0] for line in found}
         for path in todo:
             if str(path.relative_to(ctx.top)) not in bad:
-                (folder / keys[path]).touch()
+                passed.add(keys[path])
 
 
 def batches(files: list[Path]) -> list[list[Path]]:
@@ -205,9 +233,8 @@ def check_types(ctx: Context) -> Findings:
     files = python_files(ctx)
     keys = content_keys(ctx, files, version(ctx, "mypy") + config.read_bytes())
     whole = hashlib.sha256("\n".join(sorted(keys.values())).encode()).hexdigest()
-    folder = ctx.cache / "mypy-passed"
-    folder.mkdir(exist_ok=True)
-    if (folder / whole).exists():
+    passed = Passed(ctx, "mypy-passed")
+    if whole in passed:
         return
     found: set[str] = set()
     for batch in batches(files):
@@ -220,7 +247,7 @@ def check_types(ctx: Context) -> Findings:
     for line in sorted(found):
         yield f"{line}: mend it"
     if not found:
-        (folder / whole).touch()
+        passed.add(whole)
 
 
 CHECKS: list[Check] = [check_shell, check_python, check_text]

@@ -30,14 +30,36 @@ def diffstat(repo: Path, old: str, new: str) -> str:
     return git(repo, "diff", "--no-renames", "--stat=76", old, new).decode()
 
 
-class Reduced:
+class Repository:
+    """A repository with a tag `base` to apply patches on."""
+
+    def __init__(self, repo: Path) -> None:
+        self.repo = repo
+
+    def checkout(self, rev: str) -> None:
+        """Make the directory exactly what rev holds."""
+        git(self.repo, "checkout", "-q", "-f", "--detach", rev)
+        git(self.repo, "clean", "-q", "-fdx")
+
+    def apply(self, rev: str, patches: list[Path]) -> str:
+        """Apply patches on rev and return the commit. Raises AmError if one is refused."""
+        self.checkout(rev)
+        am(self.repo, patches)
+        return git_text(self.repo, "rev-parse", "HEAD")
+
+    def tree(self, rev: str = "HEAD") -> str:
+        """Return the tree id of rev."""
+        return git_text(self.repo, "rev-parse", rev + "^{tree}")
+
+
+class Reduced(Repository):
     """A repository of only some paths, as the base has them.
 
     repo: an empty directory to make it in; the commit is tagged `base`.
     """
 
     def __init__(self, repo: Path, base: Path, paths: Iterable[str]) -> None:
-        self.repo = repo
+        super().__init__(repo)
         repo.mkdir(parents=True, exist_ok=True)
         git(repo, "init", "-q")
         self._extract(base, sorted(paths))
@@ -63,31 +85,16 @@ class Reduced:
         git(self.repo, "commit", "-q", "--allow-empty", "-m", tag)
         git(self.repo, "tag", "-f", tag)
 
-    def checkout(self, rev: str) -> None:
-        """Make the directory exactly what rev holds."""
-        git(self.repo, "checkout", "-q", "-f", "--detach", rev)
-        git(self.repo, "clean", "-q", "-fdx")
-
-    def apply(self, rev: str, patches: list[Path]) -> str:
-        """Apply patches on rev and return the commit. Raises AmError if one is refused."""
-        self.checkout(rev)
-        am(self.repo, patches)
-        return git_text(self.repo, "rev-parse", "HEAD")
-
-    def tree(self, rev: str = "HEAD") -> str:
-        """Return the tree id of rev."""
-        return git_text(self.repo, "rev-parse", rev + "^{tree}")
-
 
 class Stacks:
     """The commits that topics make on each other; each stack is built once."""
 
-    def __init__(self, reduced: Reduced, top: Path, series: Series) -> None:
-        self._reduced = reduced
+    def __init__(self, repository: Repository, top: Path, series: Series) -> None:
+        self._repository = repository
         self._top = top
         self._series = series
         self._commits: dict[tuple[str, ...], str] = {
-            (): git_text(reduced.repo, "rev-parse", "base")}
+            (): git_text(repository.repo, "rev-parse", "base")}
 
     def commit(self, names: tuple[str, ...]) -> str:
         """Return the commit of these topics on the base, in this order.
@@ -98,8 +105,13 @@ class Stacks:
             below = self.commit(names[:-1])
             patches = [self._top / "patches" / patch
                        for patch in self._series.topic(names[-1]).patches]
-            self._commits[names] = self._reduced.apply(below, patches)
+            self._commits[names] = self._repository.apply(below, patches)
         return self._commits[names]
+
+    def commits(self, names: tuple[str, ...]) -> list[str]:
+        """Return the commit of each patch of these topics, in order."""
+        return git_text(self._repository.repo, "rev-list", "--reverse",
+                        f"base..{self.commit(names)}").split()
 
     def applies(self, names: tuple[str, ...]) -> bool:
         """Tell whether these topics apply on the base, in this order."""
