@@ -15,7 +15,7 @@ from pathlib import Path
 from perfbpf.outcome import Infra, tail
 from perfbpf.paths import BUILD
 from perfbpf.process import kill_group, note
-from perfbpf.qemu import Accel, Machine, find_qemu, vng_command, warn_of_old
+from perfbpf.qemu import Accel, Machine, find_qemu, qemu_version, vng_command, warn_of_old
 
 STUB_SOURCE = Path(__file__).with_name("boot_stub.S")
 STUB_SAYS = "boot stub: done"
@@ -40,7 +40,7 @@ def build_stub(folder: Path) -> Path:
 
 
 def output_of(command: list[str], seconds: float) -> tuple[str, str]:
-    """Run a command for at most `seconds`: how it ended, and what it printed."""
+    """Run a command for at most `seconds`; return how it ended, and its output."""
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, start_new_session=True) as process:
         try:
@@ -51,14 +51,14 @@ def output_of(command: list[str], seconds: float) -> tuple[str, str]:
             ended = f"it hung for {seconds:.0f} s"
         finally:
             kill_group(process)
-    return ended, output.decode(errors="replace").replace("\r", "")
+    lines = output.decode(errors="replace").replace("\r", "").splitlines()
+    # of virtme-ng, as the stub is no Linux
+    return ended, "\n".join(line for line in lines if "retrieve kernel version" not in line)
 
 
 def boot_stub(accel: Accel, seconds: float) -> str:
-    """Boot the stub: "" when it ran to its end, otherwise why not.
-
-    Takes at most `seconds`.
-    """
+    """Boot the stub for at most `seconds`: "" when it ran to its end, otherwise a line
+    with the reason, and lines of output."""
     BUILD.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="stub-", dir=BUILD) as folder:
         stub = build_stub(Path(folder))
@@ -66,9 +66,9 @@ def boot_stub(accel: Accel, seconds: float) -> str:
                               Machine(accel, Path(folder)))
         ended, output = output_of(command + ["--verbose", "--exec", "true"], seconds)
     if STUB_SAYS not in output:
-        return f"{ended} ({tail(output, 1).strip() or 'no output'})"
+        return f"{ended}\n{tail(output, 8) or '    no output'}"
     if "hung" in ended:
-        return f"the stub ran, but {ended} instead of powering off"
+        return f"{ended} instead of powering off\n{tail(output, 8)}"
     return ""
 
 
@@ -79,10 +79,10 @@ def decide(device: str) -> Accel:
     if not os.access(device, os.R_OK | os.W_OK):
         return Accel("tcg", f"{device}: no permission (join the group that owns it to use KVM)")
     seconds = float(os.environ.get("GUEST_KVM_PROBE_SECONDS", KVM_SECONDS))
-    trouble = boot_stub(Accel("kvm", "to be tried"), seconds)
+    trouble = boot_stub(Accel("kvm", "to be tried"), seconds).splitlines()
     if trouble:
-        return Accel("tcg", f"{device} is there but does not work: a boot stub was started and"
-                            f" {trouble}")
+        return Accel("tcg", f"{device} is there but does not work: a boot stub was started, and"
+                            f" {trouble[0]} ({trouble[-1].strip()})")
     return Accel("kvm", f"a boot stub ran on {device}")
 
 
@@ -98,7 +98,7 @@ def recall(key: str) -> Accel | None:
 def keep(key: str, accel: Accel) -> None:
     """Write a decision to build/accel; a reader never sees half of it."""
     draft = KEPT.with_name(f"accel.{os.getpid()}")
-    why = " ".join(accel.why.split())
+    why = " ".join(accel.why.split())   # one line of the file
     draft.write_text(f"{key}\n{accel.name}\n{why}\n", encoding="utf-8")
     draft.replace(KEPT)
 
@@ -125,14 +125,14 @@ def choose(retry_kvm: bool = False) -> Accel:
 def probe() -> Accel:
     """Decide, and make sure that a guest boots at all (Infra: none does)."""
     qemu = find_qemu()
+    version = qemu_version(qemu)
     accel = choose(retry_kvm=True)
     note(f"{accel.name.upper()}: {accel.why}")
     if accel.name == "tcg":
-        warn_of_old(qemu)
+        warn_of_old(version)
         trouble = boot_stub(accel, TCG_SECONDS)
         if trouble:
-            raise Infra(f"{qemu}: no guest boots, with KVM or without: a boot stub was started"
-                        f" and {trouble}\n"
-                        "  see that QEMU and virtme-ng are whole, or name another QEMU with"
-                        " QEMU=/path/of/qemu-system-x86_64")
+            raise Infra(f"{qemu}: no guest boots, with KVM or without; a boot stub was started,"
+                        f" and {trouble}\n  Repair QEMU or virtme-ng, or name another QEMU with"
+                        " QEMU=/path/of/qemu-system-x86_64.")
     return accel

@@ -32,7 +32,8 @@ from perfbpf import accel, hang
 from perfbpf.outcome import Infra, Outcome, Run, judge, read_text, status_table, tail
 from perfbpf.paths import BUILD, KERNELS, TOP, Output
 from perfbpf.process import adopt_orphans, kill_group, note
-from perfbpf.qemu import Machine, find_qemu, kernel_options, vng_command, warn_of_old
+from perfbpf.qemu import (Machine, find_qemu, kernel_options, qemu_version, vng_command,
+                          warn_of_old)
 from perfbpf.splats import QEMU_ASSERTION
 
 RESULTS_MIN_BYTES = 8 << 20
@@ -229,10 +230,11 @@ def run_command(options: argparse.Namespace) -> Outcome:
     kernel = kernel_of(options.kernel)
     lock_results(options.results)
     prepare_results(options.results)
+    version = qemu_version(find_qemu())
     chosen = accel.choose()
     note(f"kernel {options.kernel}, {chosen.name.upper()}: {chosen.why}")
     if chosen.name == "tcg":
-        warn_of_old(find_qemu())
+        warn_of_old(version)
     machine = Machine(chosen, options.results, options.cpus, options.append)
     image = kernel_options(kernel)
     if options.shell:

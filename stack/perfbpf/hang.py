@@ -72,7 +72,7 @@ class Session:
         except OSError as error:
             self.socket.close()
             raise MonitorError(f"{path}: {error.strerror or error}") from error
-        self.stream = self.socket.makefile("rw", encoding="utf-8")
+        self.stream = self.socket.makefile("r", encoding="utf-8")
         self.receive()      # the greeting
         self.command("qmp_capabilities")
 
@@ -93,8 +93,7 @@ class Session:
         """Execute a command and return its result (MonitorError: it was refused)."""
         text = json.dumps({"execute": name, "arguments": arguments})
         try:
-            self.stream.write(text + "\n")
-            self.stream.flush()
+            self.socket.sendall(text.encode() + b"\n")
         except OSError as error:
             raise MonitorError(f"QEMU does not listen: {error}") from error
         deadline = time.monotonic() + REPLY_SECONDS

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-from perfbpf.outcome import Infra
+from perfbpf.outcome import Infra, tail
 from perfbpf.paths import BUILD, TOP, Output
 from perfbpf.process import note
 
@@ -18,6 +18,7 @@ from perfbpf.process import note
 # says there why that one will not do.
 QEMU_UNPACKED = BUILD / "tools/qemu/qemu-system-x86_64"
 QEMU_SINCE = (8, 1)
+VERSION_SECONDS = 10
 # The guest's root is this machine's and does not change below the guest, so its
 # pages may be cached: a boot under TCG took 12 to 18 s of CPU time with the cache
 # and 18 to 29 s without (3 boots each).
@@ -68,13 +69,26 @@ def find_qemu() -> str:
     return path
 
 
-def warn_of_old(qemu: str) -> None:
-    """Print a note when QEMU is too old for TCG; stack/setup says why."""
-    reply = subprocess.run([qemu, "--version"], stdout=subprocess.PIPE,
-                           stderr=subprocess.DEVNULL, text=True, check=False)
+def qemu_version(qemu: str) -> tuple[int, int]:
+    """Return QEMU's version, (0, 0) when it prints none (Infra: it cannot even do that)."""
+    try:
+        reply = subprocess.run([qemu, "--version"], stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True, errors="replace",
+                               check=False, timeout=VERSION_SECONDS)
+    except subprocess.TimeoutExpired as late:
+        raise Infra(f"{qemu} did not start: `{qemu} --version` hung for {late.timeout} s"
+                    ) from late
+    if reply.returncode:
+        raise Infra(f"{qemu} did not start: `{qemu} --version` ended with status"
+                    f" {reply.returncode}\n{tail(reply.stdout)}")
     version = re.search(r"version (\d+)\.(\d+)", reply.stdout)
-    if version and (int(version[1]), int(version[2])) < QEMU_SINCE:
-        note(f"QEMU {version[1]}.{version[2]} under TCG may run a breakpoint that the kernel has"
+    return (int(version[1]), int(version[2])) if version else (0, 0)
+
+
+def warn_of_old(version: tuple[int, int]) -> None:
+    """Print a note when QEMU is too old for TCG; stack/setup says why."""
+    if (0, 0) < version < QEMU_SINCE:
+        note(f"QEMU {version[0]}.{version[1]} under TCG may run a breakpoint that the kernel has"
              f" removed (int3: 0000, or a hang): use {QEMU_SINCE[0]}.{QEMU_SINCE[1]} or later,"
              " see stack/setup")
 
