@@ -69,8 +69,16 @@ guest: ## run a command in the guest: make guest CMD='uname -a'
 shell: kernel ## a shell in the guest
 	@stack/guest --shell
 
+.PHONY: probe
+probe: setup ## see that a guest can boot here, and whether with KVM (seconds)
+	@stack/guest --probe
+
+.PHONY: demo-plan
+demo-plan:
+	@stack/demo --plan
+
 .PHONY: demo
-demo: setup ## record BPF programs in the guest, then report and annotate them here
+demo: demo-plan probe ## record BPF programs in the guest, then report and annotate them here
 	@stack/demo
 
 .PHONY: lint
@@ -78,11 +86,11 @@ lint: ## series, generated files, style of patches and scripts (under a minute)
 	@stack/lint
 
 .PHONY: check
-check: setup ## everything CI runs: lint, builds, tests (not: debian, stress, prefixes, mainline, configurations)
+check: probe ## everything CI runs: lint, builds, tests (not: debian, stress, prefixes, mainline, configurations)
 	@stack/check
 
 .PHONY: check-base
-check-base: setup ## run the tests without the series: one that passes and is not marked `both` fails
+check-base: probe ## run the tests without the series: one that passes and is not marked `both` fails
 	@stack/check --base
 
 .PHONY: debian

@@ -7,11 +7,14 @@
  * Under qemu's -icount shift=0 an instruction takes a nanosecond, and the time
  * stamp counter counts those.
  */
+#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <x86intrin.h>
 
 #include "bpf_info.h"

@@ -12,7 +12,7 @@ from typing import Dict
 
 TOP = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("PERF_BPF_BUILD", TOP / "build")).absolute()
-TESTS = BUILD / "linux/tools/testing/selftests/perf_events"
+LIBRARY = BUILD / "linux/tools/testing/selftests/perf_events/lib"
 # One CPU, since -icount runs them one after the other; time that is slept is
 # left out. virtme-ng names the number of CPUs itself: the last one counts.
 QEMU = """#!/bin/bash
@@ -30,11 +30,12 @@ SECONDS = 1500
 
 
 def compile_guest(source: Path, out: Path) -> None:
-    """A program for the guest, with the selftests' headers
+    """A program for the guest, with the library of the selftests
     (CalledProcessError: the compiler says why)."""
     subprocess.run(
-        ["gcc", "-O2", "-Wall", "-D_GNU_SOURCE", f"-I{TESTS}", "-isystem",
-         str(BUILD / "out-headers/usr/include"), "-o", str(out), str(source)], check=True)
+        ["gcc", "-O2", "-Wall", "-D_GNU_SOURCE", f"-I{LIBRARY}", "-isystem",
+         str(BUILD / "out-headers/usr/include"), "-o", str(out), str(source),
+         *(str(part) for part in sorted(LIBRARY.glob("*.c")))], check=True)
 
 
 def measure(kernel: str, program: Path, work: Path) -> Dict[str, int]:

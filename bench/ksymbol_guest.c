@@ -18,8 +18,10 @@
 
 #include "bpf_raw.h"
 #include "ksym_ring.h"
-#include "ksym_sources.h"
+#include "make_bpf.h"
+#include "make_module.h"
 #include "own_time.h"
+#include "symbolize.h"
 
 #define MAX_PROGS	10000
 #define LOOKUPS		200
@@ -70,11 +72,10 @@ static void bench_read(int nr)
 /* Return: the instructions of one lookup. */
 static __u64 cost_of_lookup(__u64 addr)
 {
-	int fmt = bpf_raw_value_map(4, "%ps"), out = bpf_raw_value_map(NAME_SIZE, NULL);
+	int fmt = symbolize__format_map("%ps", 4), out = bpf_raw_value_map(NAME_SIZE);
 	char packet[64] = "";
 	/* A type whose test runs repeat. */
-	int prog = bpf_raw_load_snprintf(BPF_PROG_TYPE_SCHED_CLS, fmt, out,
-					 NAME_SIZE, addr);
+	int prog = symbolize__load(BPF_PROG_TYPE_SCHED_CLS, fmt, out, NAME_SIZE, addr);
 	union bpf_attr run = {
 		.test = {
 			.prog_fd = prog,

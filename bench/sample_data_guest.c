@@ -6,13 +6,17 @@
  *
  * Under qemu's -icount shift=0 an instruction takes a nanosecond.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/mman.h>
 
 #include "bpf_event.h"
-#include "bpf_sample_ctx.h"
 #include "btf_lookup.h"
 #include "own_time.h"
+#include "sample_ctx.h"
 
 #define ROUNDS		301
 #define PAGES		64

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which kernel text came into being after boot, and what is its name?
+ * Registry of dynamic kernel text: its address ranges and symbols
  *
- * JITs, tracers and patching make kernel text at run time. Each piece is
- * registered here before it can first run, and unregistered when it can no
- * longer run. What %pS, /proc/kallsyms, kernel_text_address() and perf's
- * PERF_RECORD_KSYMBOL say of it all comes from here, so they agree.
+ * JITs, tracers and code patching generate kernel text at run time. Each piece
+ * is registered before it can first run, and unregistered when it can no longer
+ * run. %pS, /proc/kallsyms, kernel_text_address() and PERF_RECORD_KSYMBOL all
+ * use this registry, so they agree.
  *
- * Three kinds of readers:
+ * There are three kinds of readers:
  *
- *  - Lookups by address come from any context, NMI included. They walk a
+ *  - Lookups by address can come from any context, including NMI. They search a
  *    latched tree under RCU and take no lock.
- *  - Walks over all symbols go by the order of registration, which never
- *    changes and is never used again: a walk that stops goes on where it was,
- *    misses no symbol that was there throughout, and shows none twice.
- *  - perf gets a record with each change. Records are written under the lock
- *    that orders the changes, or the REGISTER of an old symbol could follow
- *    the UNREGISTER of it, or a new one at the same address.
+ *  - Walks over all symbols follow the registration numbers. A number never
+ *    changes and is never reused, so a walk can stop and resume. It misses no
+ *    symbol that is registered throughout, and shows none twice.
+ *  - perf gets a record for each change. Records are written under the lock that
+ *    orders the changes. Otherwise the REGISTER of a symbol could follow its
+ *    UNREGISTER, or the REGISTER of a new symbol at the same address.
  */
 
 #include <linux/cache.h>
@@ -33,21 +33,21 @@ static struct latch_tree_root kallsym_dyn_tree __cacheline_aligned;
 static struct rb_root kallsym_dyn_order = RB_ROOT;
 static u64 kallsym_dyn_seq;
 
-static __always_inline struct kallsym_dyn *sym_of(struct latch_tree_node *node)
+static __always_inline struct kallsym_dyn *kallsym_dyn_entry(struct latch_tree_node *node)
 {
 	return container_of(node, struct kallsym_dyn, tnode);
 }
 
-static __always_inline bool sym_less(struct latch_tree_node *a,
-				     struct latch_tree_node *b)
+static __always_inline bool kallsym_dyn_less(struct latch_tree_node *a,
+					     struct latch_tree_node *b)
 {
-	return sym_of(a)->start < sym_of(b)->start;
+	return kallsym_dyn_entry(a)->start < kallsym_dyn_entry(b)->start;
 }
 
-static __always_inline int sym_comp(void *key, struct latch_tree_node *node)
+static __always_inline int kallsym_dyn_comp(void *key, struct latch_tree_node *node)
 {
 	unsigned long addr = (unsigned long)key;
-	const struct kallsym_dyn *sym = sym_of(node);
+	const struct kallsym_dyn *sym = kallsym_dyn_entry(node);
 
 	if (addr < sym->start)
 		return -1;
@@ -56,17 +56,17 @@ static __always_inline int sym_comp(void *key, struct latch_tree_node *node)
 }
 
 static const struct latch_tree_ops kallsym_dyn_ops = {
-	.less = sym_less,
-	.comp = sym_comp,
+	.less = kallsym_dyn_less,
+	.comp = kallsym_dyn_comp,
 };
 
-static bool order_less(struct rb_node *a, const struct rb_node *b)
+static bool kallsym_dyn_seq_less(struct rb_node *a, const struct rb_node *b)
 {
 	return rb_entry(a, struct kallsym_dyn, snode)->seq <
 	       rb_entry(b, struct kallsym_dyn, snode)->seq;
 }
 
-static void report(const struct kallsym_dyn *sym, bool unregister)
+static void kallsym_dyn_report(const struct kallsym_dyn *sym, bool unregister)
 {
 	if (sym->type == KALLSYM_DYN_MODULE && !unregister)
 		perf_event_module(sym);
@@ -75,8 +75,8 @@ static void report(const struct kallsym_dyn *sym, bool unregister)
 				   unregister, sym->name);
 }
 
-/* Its bytes as TEXT_POKE: they come after REGISTER and go before UNREGISTER. */
-static void report_code(const struct kallsym_dyn *sym, bool unregister)
+/* TEXT_POKE records of the code, after REGISTER and before UNREGISTER. */
+static void kallsym_dyn_report_code(const struct kallsym_dyn *sym, bool unregister)
 {
 	const void *code = (const void *)sym->start;
 	size_t len = sym->end - sym->start;
@@ -91,14 +91,14 @@ static void report_code(const struct kallsym_dyn *sym, bool unregister)
 }
 
 /**
- * kallsym_dyn_register() - make a piece of kernel text known
- * @sym: its description, see &struct kallsym_dyn; not registered
+ * kallsym_dyn_register() - register the symbol of dynamic kernel text
+ * @sym: symbol that is not registered, see &struct kallsym_dyn
  *
- * To be called before the text can first run. The text may not overlap with
- * other text that is known.
+ * Call this before the text can first run. The range must not overlap with
+ * other registered ranges.
  *
- * Context: task or softirq, interrupts on, or off but on PREEMPT_RT; not under a
- * raw spinlock, nor in a hardirq or NMI. Does not sleep.
+ * Context: Process or softirq. Takes a spinlock_t, so not under a raw spinlock,
+ * and on PREEMPT_RT not with interrupts off.
  */
 void kallsym_dyn_register(struct kallsym_dyn *sym)
 {
@@ -107,23 +107,24 @@ void kallsym_dyn_register(struct kallsym_dyn *sym)
 
 	guard(spinlock_irqsave)(&kallsym_dyn_lock);
 	sym->seq = ++kallsym_dyn_seq;
-	rb_add(&sym->snode, &kallsym_dyn_order, order_less);
+	rb_add(&sym->snode, &kallsym_dyn_order, kallsym_dyn_seq_less);
 	if (!(sym->flags & KALLSYM_DYN_LIST_ONLY))
 		latch_tree_insert(&sym->tnode, &kallsym_dyn_tree, &kallsym_dyn_ops);
-	report(sym, false);
-	report_code(sym, false);
+	kallsym_dyn_report(sym, false);
+	kallsym_dyn_report_code(sym, false);
 }
 
 /**
- * kallsym_dyn_unregister() - a piece of kernel text can no longer run
- * @sym: what was registered; one that is not is left alone
+ * kallsym_dyn_unregister() - unregister the symbol of dynamic kernel text
+ * @sym: the symbol; nothing is done if it is not registered
  *
- * The text is still there. Lookups that began before may still use @sym and
- * its name: both may be freed after an RCU grace period.
+ * Call this when the text can no longer run, but still exists. Lookups that
+ * have already started may use @sym and its name, so free both only after an
+ * RCU grace period.
  *
- * Context: task or softirq, interrupts on, or off but on PREEMPT_RT; not under a
- * raw spinlock, nor in a hardirq or NMI. Does not sleep.
- * Return: was it registered, so that there is something to wait for?
+ * Context: Process or softirq. Takes a spinlock_t, so not under a raw spinlock,
+ * and on PREEMPT_RT not with interrupts off.
+ * Return: true if @sym was registered, so that there are lookups to wait for.
  */
 bool kallsym_dyn_unregister(struct kallsym_dyn *sym)
 {
@@ -131,8 +132,8 @@ bool kallsym_dyn_unregister(struct kallsym_dyn *sym)
 	if (!sym->seq)
 		return false;
 
-	report_code(sym, true);
-	report(sym, true);
+	kallsym_dyn_report_code(sym, true);
+	kallsym_dyn_report(sym, true);
 	if (!(sym->flags & KALLSYM_DYN_LIST_ONLY))
 		latch_tree_erase(&sym->tnode, &kallsym_dyn_tree, &kallsym_dyn_ops);
 	rb_erase(&sym->snode, &kallsym_dyn_order);
@@ -141,23 +142,24 @@ bool kallsym_dyn_unregister(struct kallsym_dyn *sym)
 	return true;
 }
 
-static bool may_end_in_call(const struct kallsym_dyn *sym)
+static bool kallsym_dyn_may_end_in_call(const struct kallsym_dyn *sym)
 {
 	return sym->type == KALLSYM_DYN_BPF;
 }
 
 /**
- * kallsym_dyn_find() - the dynamic text at an address
- * @addr: an address in the text, or a return address
+ * kallsym_dyn_find() - find the symbol of an address in dynamic text
+ * @addr: address in the text, or a return address
  *
- * A call may be the last instruction of a BPF function, and its return address
- * then lies behind the function. It counts to it, unless other text begins right
- * there. All other text ends in something else; and what ends with a page may
- * have none behind it, where who was told that it is text would read.
+ * If the last instruction of a BPF function is a call, its return address is the
+ * first address after the function. That address counts as part of the function
+ * unless other text starts there. Other kinds of text do not end in a call. They
+ * may also end with a page and have nothing mapped after it, so a caller that
+ * reads the text at @addr would fault.
  *
- * Context: any, NMI included, with RCU watching, in an RCU read-side critical
- * section for as long as the result is used.
- * Return: the symbol, or NULL if @addr is in no dynamic text.
+ * Context: Any, including NMI. RCU must be watching, and the caller must be in
+ * an RCU read-side critical section while it uses the result.
+ * Return: the symbol, or NULL if @addr is not in dynamic text.
  */
 struct kallsym_dyn *kallsym_dyn_find(unsigned long addr)
 {
@@ -165,19 +167,23 @@ struct kallsym_dyn *kallsym_dyn_find(unsigned long addr)
 
 	node = latch_tree_find((void *)addr, &kallsym_dyn_tree, &kallsym_dyn_ops);
 	if (node)
-		return sym_of(node);
+		return kallsym_dyn_entry(node);
 
 	node = latch_tree_find((void *)(addr - 1), &kallsym_dyn_tree,
 			       &kallsym_dyn_ops);
 
-	return node && may_end_in_call(sym_of(node)) ? sym_of(node) : NULL;
+	if (!node || !kallsym_dyn_may_end_in_call(kallsym_dyn_entry(node)))
+		return NULL;
+
+	return kallsym_dyn_entry(node);
 }
 
 /**
- * is_kallsym_dyn_address() - is this an address in dynamic text?
- * @addr: as of kallsym_dyn_find()
+ * is_kallsym_dyn_address() - check if an address is in dynamic text
+ * @addr: address in the text, or a return address, see kallsym_dyn_find()
  *
- * Context: any, NMI included, with RCU watching.
+ * Context: Any, including NMI. RCU must be watching.
+ * Return: true if kallsym_dyn_find() finds a symbol for @addr.
  */
 bool is_kallsym_dyn_address(unsigned long addr)
 {
@@ -186,15 +192,15 @@ bool is_kallsym_dyn_address(unsigned long addr)
 }
 
 /**
- * kallsym_dyn_lookup() - describe an address in dynamic text
- * @addr: as of kallsym_dyn_find()
+ * kallsym_dyn_lookup() - get symbol name, size and offset for an address
+ * @addr: address in the text, or a return address, see kallsym_dyn_find()
  * @size: set to the size of the text in bytes, unless NULL
- * @off: set to the offset of @addr in it in bytes, unless NULL
- * @name: set to the symbol; KSYM_NAME_LEN bytes
+ * @off: set to the offset of @addr in the text in bytes, unless NULL
+ * @name: buffer of KSYM_NAME_LEN bytes for the symbol name
  *
- * Context: any, NMI included, with RCU watching.
- * Return: the length of the symbol, or 0 if @addr is in no dynamic text;
- * nothing is set then.
+ * Context: Any, including NMI. RCU must be watching.
+ * Return: the length of the name, or 0 if @addr is not in dynamic text. Nothing
+ * is set in that case.
  */
 int kallsym_dyn_lookup(unsigned long addr, unsigned long *size,
 		       unsigned long *off, char *name)
@@ -214,8 +220,8 @@ int kallsym_dyn_lookup(unsigned long addr, unsigned long *size,
 	return strscpy(name, sym->name, KSYM_NAME_LEN);
 }
 
-/* The first symbol that was registered after @seq. */
-static struct kallsym_dyn *first_after(u64 seq)
+/* The first symbol with a registration number greater than @seq, or NULL. */
+static struct kallsym_dyn *kallsym_dyn_next(u64 seq)
 {
 	struct rb_node *node = kallsym_dyn_order.rb_node;
 	struct kallsym_dyn *found = NULL;
@@ -235,21 +241,21 @@ static struct kallsym_dyn *first_after(u64 seq)
 }
 
 /**
- * kallsym_dyn_walk() - call a function for each symbol, in order
- * @seq: where to begin: 0, or what an earlier walk left here; set to the
- *	number of the last symbol for which @fn did not fail
- * @fn: called with the lock held: it may not sleep, nor register, unregister
- *	or walk. Returns 0 to go on, a positive number to end the walk, a
- *	negative one to end it before this symbol.
+ * kallsym_dyn_walk() - call a function for each symbol, in registration order
+ * @seq: where to start: 0, or the value from an earlier walk. Set to the
+ *	registration number of the last symbol for which @fn did not fail.
+ * @fn: called with the registry's lock held, so it must not sleep, register,
+ *	unregister or walk. Returns 0 to continue, a positive number to stop
+ *	after this symbol, or a negative one to stop before it.
  * @data: passed to @fn
  *
- * The lock is dropped between two calls. Each symbol that is registered from
- * the beginning to the end of the walk is visited once.
+ * The lock is dropped between calls of @fn. Each symbol that stays registered
+ * during the whole walk is visited once.
  *
- * Context: task or softirq, interrupts on, or off but on PREEMPT_RT; not under a
- * raw spinlock, nor in a hardirq or NMI. Does not sleep.
- * Return: 0 when all symbols were visited, else what @fn returned, which ends
- * the walk.
+ * Context: Process or softirq. Takes a spinlock_t, so not under a raw spinlock,
+ * and on PREEMPT_RT not with interrupts off.
+ * Return: 0 if all symbols were visited, or the non-zero result of @fn that
+ * stopped the walk.
  */
 int kallsym_dyn_walk(u64 *seq, kallsym_dyn_fn fn, void *data)
 {
@@ -258,7 +264,7 @@ int kallsym_dyn_walk(u64 *seq, kallsym_dyn_fn fn, void *data)
 
 	do {
 		guard(spinlock_irqsave)(&kallsym_dyn_lock);
-		sym = first_after(*seq);
+		sym = kallsym_dyn_next(*seq);
 		ret = sym ? fn(sym, data) : 0;
 		if (sym && ret >= 0)
 			*seq = sym->seq;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit tests of the registry of dynamic kernel text.
+ * KUnit tests for the registry of dynamic kernel text
  *
- * The symbols are at addresses below the kernel: nothing runs there, and
- * nothing else is registered there. Lookups of others still meet them in the
- * tree: they leave the stack after a grace period.
+ * The symbols have addresses below the kernel, where nothing runs and nothing
+ * else is registered. Concurrent lookups of other addresses still reach them in
+ * the tree, so each test waits for a grace period before it leaves the stack.
  */
 
 #include <kunit/test.h>
@@ -41,7 +41,7 @@ static struct kallsym_dyn *find(unsigned long addr)
 	return kallsym_dyn_find(addr);
 }
 
-/* Keeps the symbols of these tests, and ends the walk after @limit of them. */
+/* Record the symbols of these tests, and stop the walk after @limit of them. */
 static int keep(const struct kallsym_dyn *sym, void *data)
 {
 	struct walked *walked = data;
@@ -69,10 +69,10 @@ static void test_bounds(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, find(BASE - 1));
 	KUNIT_EXPECT_PTR_EQ(test, find(BASE), &a);
 	KUNIT_EXPECT_PTR_EQ(test, find(BASE + SIZE - 1), &a);
-	/* Both the first byte of b and a return address of a: it is b's */
+	/* First byte of b and possible return address of a: b wins */
 	KUNIT_EXPECT_PTR_EQ(test, find(BASE + SIZE), &b);
 	KUNIT_EXPECT_PTR_EQ(test, find(BASE + 2 * SIZE - 1), &b);
-	/* The return address of a call that ends b */
+	/* Return address, if the last instruction of b is a call */
 	KUNIT_EXPECT_PTR_EQ(test, find(BASE + 2 * SIZE), &b);
 	KUNIT_EXPECT_NULL(test, find(BASE + 2 * SIZE + 1));
 
@@ -84,7 +84,7 @@ static void test_bounds(struct kunit *test)
 	synchronize_rcu();
 }
 
-/* Behind a page of slots may be nothing */
+/* Nothing may be mapped after a page of slots, so its end is not text */
 static void test_end_of_no_function(struct kunit *test)
 {
 	struct kallsym_dyn a;
@@ -162,9 +162,10 @@ static void test_list_only(struct kunit *test)
 }
 
 /*
- * Symbols go while they are walked: the one shown last, one shown before, one
- * still to come. A new one comes, at the address of one that went. The others
- * are shown once each, in order.
+ * A walk stops after three symbols. Then the last symbol shown, an earlier one
+ * and a later one are unregistered, and a new one is registered at the address
+ * of the later one. The walk continues and shows each of the others once, in
+ * order.
  */
 static void test_walk_of_changes(struct kunit *test)
 {
@@ -234,5 +235,5 @@ static struct kunit_suite kallsyms_dynamic_suite = {
 
 kunit_test_suite(kallsyms_dynamic_suite);
 
-MODULE_DESCRIPTION("KUnit tests of the registry of dynamic kernel text");
+MODULE_DESCRIPTION("KUnit tests for the registry of dynamic kernel text");
 MODULE_LICENSE("GPL");

@@ -12,6 +12,7 @@ is reported as xfailed, and its passing as a failure, except
 """
 
 import os
+import resource
 import signal
 import time
 from collections import Counter
@@ -20,22 +21,27 @@ from typing import Generator, List
 
 import pytest
 
+from perfbpf.junit import CPU_PROPERTY
 from subject import perf_binary
 
 TOP = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("PERF_BPF_BUILD") or TOP / "build").absolute()
 SUBJECT = os.environ.get("PERF_BPF_SUBJECT", "series")
-LAYERS = ("lint", "prefix", "host", "guest", "debug")
+LAYERS = ("lint", "host", "prefix", "guest", "debug")
 # A module that is not listed tests on the host.
 LAYER_OF = {"test_lint": "lint", "test_base": "lint", "test_tree": "lint",
             "test_setup": "lint", "test_kernel": "lint", "test_mainline": "lint",
-            "test_failures": "lint", "test_check": "lint", "test_topic": "lint",
+            "test_failures": "lint", "test_check": "lint", "test_durations": "lint",
+            "test_topic": "lint", "test_demo_plan": "lint",
             "test_prefix": "prefix",
-            "test_guest": "guest", "test_guest_failures": "guest", "test_demo": "guest", "test_its": "guest",
+            "test_guest": "guest", "test_guest_failures": "guest", "test_demo": "guest",
+            "test_its": "guest", "test_qemu": "guest",
             "test_debian_kernels": "guest",
             "test_debug_guest": "debug"}
 STACK = {"test_lint", "test_base", "test_tree", "test_setup", "test_kernel", "test_prefix",
-         "test_guest_failures", "test_mainline", "test_failures", "test_check", "test_topic"}
+         "test_guest_failures", "test_qemu", "test_mainline", "test_failures", "test_check",
+         "test_durations", "test_topic", "test_demo_plan"}
+CPU_BEFORE = pytest.StashKey[float]()
 # These tell how the guest's session went, not what the series does.
 BOTH = {("test_guest", "test_session_is_whole"), ("test_guest", "test_no_splat")}
 
@@ -79,6 +85,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: List[pytest.Item
         left_out = [item for item in items if module_of(item) in STACK]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if module_of(item) not in STACK]
+
+
+def cpu_seconds() -> float:
+    """CPU time of this process and of all it has waited for."""
+    return sum(usage.ru_utime + usage.ru_stime for usage in
+               map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator:
+    """Note the CPU time at a test's beginning, that of its fixtures included."""
+    item.stash[CPU_BEFORE] = cpu_seconds()
+    yield
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator:
+    """Put a test's CPU time into junit.xml, for perfbpf/durations.py."""
+    yield
+    item.user_properties.append((CPU_PROPERTY, f"{cpu_seconds() - item.stash[CPU_BEFORE]:.1f}"))
 
 
 @pytest.hookimpl(hookwrapper=True)

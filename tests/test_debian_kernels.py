@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "guest"))
 import guest_host as host  # noqa: E402  pylint: disable=wrong-import-position
-from guest_plan import Entry, read_plan  # noqa: E402  pylint: disable=wrong-import-position
+from perfbpf.plan import Entry, read_plan  # noqa: E402  pylint: disable=wrong-import-position
 
 PLAN = host.PLAN.with_name("plan.debian")
 # Each has the kernel of its Debian: 6.1 and 6.12.

@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "guest"))
 import guest_host as host  # noqa: E402  pylint: disable=wrong-import-position
-from guest_plan import Entry, read_plan  # noqa: E402  pylint: disable=wrong-import-position
+from perfbpf.plan import Entry, read_plan  # noqa: E402  pylint: disable=wrong-import-position
 
 # Of all sources at once, a round after the other (ksymbol_churn.c), and of
 # bpf_retain_churn.c

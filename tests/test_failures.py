@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
-"""stack/failures.py: the end of `make check` tells what failed."""
+"""perfbpf/failures.py: the end of `make check` tells what failed."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
-SCRIPT = Path(__file__).resolve().parent.parent / "stack" / "failures.py"
+STACK = Path(__file__).resolve().parent.parent / "stack"
 
 
 def told(*results: Path) -> str:
     """What the script prints about directories of results."""
-    return subprocess.run([sys.executable, "-B", str(SCRIPT), *map(str, results)], check=True,
+    return subprocess.run([sys.executable, "-B", "-m", "perfbpf.failures", *map(str, results)],
+                          check=True, env={**os.environ, "PYTHONPATH": str(STACK)},
                           stdout=subprocess.PIPE, text=True, timeout=60).stdout
 
 

@@ -13,7 +13,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "guest"))
 import guest_host as host  # noqa: E402  pylint: disable=wrong-import-position
-from guest_plan import Entry, read_plan  # noqa: E402  pylint: disable=wrong-import-position
+from perfbpf.plan import Entry, read_plan  # noqa: E402  pylint: disable=wrong-import-position
 
 # What record_bpf_cycles.sh recorded, for after the guest's end.
 CYCLES_DATA = host.BUILD / "results" / f"guest-{host.SUBJECT}" / "cycles.data"

@@ -4,8 +4,6 @@ failure, within its time limit, with nothing left running."""
 
 import errno
 import fcntl
-import importlib.machinery
-import importlib.util
 import os
 import pathlib
 import shutil
@@ -19,7 +17,10 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "guest"))
 import guest_host as host  # noqa: E402  pylint: disable=wrong-import-position
-from guest_plan import Entry, read_plan  # noqa: E402  pylint: disable=wrong-import-position
+from perfbpf import guest, ktap  # noqa: E402  pylint: disable=wrong-import-position
+from perfbpf.outcome import Run, judge  # noqa: E402  pylint: disable=wrong-import-position
+from perfbpf.plan import Entry, read_plan  # noqa: E402  pylint: disable=wrong-import-position
+from perfbpf.splats import find_splats  # noqa: E402  pylint: disable=wrong-import-position
 
 GUEST = host.TOP / "stack/guest"
 # Boots under TCG on a busy machine took 13 to 64 s.
@@ -75,16 +76,6 @@ def run(results: pathlib.Path, *words: str, timeout: float = BOOT_SECONDS,
 def fixture_results(tmp_path: pathlib.Path) -> pathlib.Path:
     """A results directory of the test's own."""
     return tmp_path / "results"
-
-
-@pytest.fixture(name="module", scope="module")
-def fixture_module() -> object:
-    """stack/guest as a module."""
-    loader = importlib.machinery.SourceFileLoader("guest", str(GUEST))
-    loaded = importlib.util.module_from_spec(
-        importlib.util.spec_from_loader("guest", loader))
-    loader.exec_module(loaded)
-    return loaded
 
 
 @pytest.fixture(name="small_disk")
@@ -158,9 +149,9 @@ def test_splat(results: pathlib.Path) -> None:
     "[    1.5] kmemleak: Kernel memory leak detector disabled",
     "[    1.5] UBSAN: array-index-out-of-bounds in a.c:1:2",
 ])
-def test_splat_is_found(module: object, line: str) -> None:
+def test_splat_is_found(line: str) -> None:
     """Each kind of complaint is one."""
-    assert module.find_splats(f"[    1.0] fine\n{line}\n") == [line]
+    assert find_splats(f"[    1.0] fine\n{line}\n") == [line]
 
 
 @pytest.mark.parametrize("line", [
@@ -172,31 +163,30 @@ def test_splat_is_found(module: object, line: str) -> None:
     "[    0.4] perf: interrupt took too long (2503 > 2500)",
     "[    0.5] kasan: KernelAddressSanitizer initialized",
 ])
-def test_no_splat_is_found(module: object, line: str) -> None:
+def test_no_splat_is_found(line: str) -> None:
     """What a healthy kernel says is not a complaint."""
-    assert module.find_splats(line) == []
+    assert find_splats(line) == []
 
 
-def judged(module: object, results: pathlib.Path, **files: str) -> int:
+def judged(results: pathlib.Path, **files: str) -> int:
     """Class of a run that left these files (a name's "_" stands for ".")."""
     for name, text in files.items():
         (results / name.replace("_", ".")).write_text(text)
-    return module.judge(module.Run(False, 1.0), results)[0]
+    return judge(Run(False, 1.0), results)[0]
 
 
-def test_leak(module: object, tmp_path: pathlib.Path) -> None:
+def test_leak(tmp_path: pathlib.Path) -> None:
     """A leak is a complaint; a leak detector that found none is fine."""
     ended = {"status": "0\n", "dmesg": "[    0.0] Linux version 7.3.4\n"}
-    assert judged(module, tmp_path, kmemleak="", **ended) == PASSED
+    assert judged(tmp_path, kmemleak="", **ended) == PASSED
     leak = "unreferenced object 0xffff888004 (size 64):\n  comm \"a\", pid 1\n"
-    assert judged(module, tmp_path, kmemleak=leak, **ended) == SPLAT
+    assert judged(tmp_path, kmemleak=leak, **ended) == SPLAT
 
 
-def test_panic_after_the_command(module: object, tmp_path: pathlib.Path
-                                 ) -> None:
+def test_panic_after_the_command(tmp_path: pathlib.Path) -> None:
     """A guest that panics on its way down has died all the same."""
     console = "Linux version 7.3.4\r\n[    9.9] Kernel panic - not syncing: x\r\n"
-    assert judged(module, tmp_path, status="0\n", dmesg="",
+    assert judged(tmp_path, status="0\n", dmesg="",
                   console_log=console) == DIED
 
 
@@ -373,18 +363,18 @@ def test_results_in_use(results: pathlib.Path) -> None:
     assert (results / "ktap.log").read_text() == "the first one's\n"
 
 
-def test_trouble_of_this_machine(module: object, monkeypatch: pytest.MonkeyPatch,
+def test_trouble_of_this_machine(monkeypatch: pytest.MonkeyPatch,
                                  capsys: pytest.CaptureFixture[str]) -> None:
     """What the machine refuses is told by name, and is no result of the command's."""
     def refuse(_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/some/file")
 
-    monkeypatch.setattr(module, "run_command", refuse)
+    monkeypatch.setattr(guest, "run_command", refuse)
     monkeypatch.setattr(sys, "argv", ["guest", "--", "true"])
     handlers = {number: signal.getsignal(number)
                 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
-        assert module.main() == INFRA
+        assert guest.main() == INFRA
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
@@ -419,7 +409,7 @@ ok 2 perf-shell:two.sh
 def parsed(tmp_path: pathlib.Path, text: str) -> host.Session:
     """A session whose guest passed and whose KTAP is `text`."""
     (tmp_path / "ktap.log").write_text(text)
-    tests, errors = host.parse_ktap(tmp_path / "ktap.log", PLAN)
+    tests, errors = ktap.parse_log(tmp_path / "ktap.log", PLAN)
     return host.Session(0, "", tmp_path, tests, errors)
 
 
@@ -441,7 +431,7 @@ def test_truncated_log_fails(tmp_path: pathlib.Path, lines: int) -> None:
 
 def test_missing_log_fails(tmp_path: pathlib.Path) -> None:
     """A guest that wrote no log at all fails."""
-    tests, errors = host.parse_ktap(tmp_path / "ktap.log", PLAN)
+    tests, errors = ktap.parse_log(tmp_path / "ktap.log", PLAN)
     with pytest.raises(pytest.fail.Exception, match="wrote no KTAP"):
         host.judge_session(host.Session(0, "", tmp_path, tests, errors))
 

@@ -13,6 +13,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "guest"))
 import guest_host as host  # noqa: E402  pylint: disable=wrong-import-position
+from perfbpf import outcome  # noqa: E402  pylint: disable=wrong-import-position
 
 FORCE_ITS = "setcpuid=ibrs_enhanced spectre_v2=eibrs indirect_target_selection=force"
 SOURCES = "perf_events/ksymbol_sources"
@@ -30,7 +31,7 @@ def test_its_thunks() -> None:
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True, check=False)
     if ended.returncode not in (0, 1):
-        raise RuntimeError(f"no result: {host.ENDS[ended.returncode]}\n{ended.stderr}")
+        raise RuntimeError(f"no result: {outcome.meaning(ended.returncode)}\n{ended.stderr}")
     found = re.search(r"ITS thunks: (\d+) made", ended.stdout)
     assert found and int(found[1]) > 0, ended.stdout[-4000:]
     assert re.search(r"^ok \d+ source\.its\.sets$", ended.stdout, re.MULTILINE), \

@@ -1,49 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0
-"""stack/mainline: what it makes of two lists, and of a guest that stops."""
+"""stack/mainline: the comparison of two lists, a guest that stops, the readers of
+results."""
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
 from pathlib import Path
 from typing import Dict, List, Tuple
 
 import pytest
 
-STACK = Path(__file__).resolve().parent.parent / "stack"
+from perfbpf import mainline, units
 
 
-def load(name: str, path: Path) -> object:
-    """A script as a module."""
-    loader = importlib.machinery.SourceFileLoader(name, str(path))
-    spec = importlib.util.spec_from_loader(name, loader)
-    loaded = importlib.util.module_from_spec(spec)
-    loader.exec_module(loaded)
-    return loaded
-
-
-@pytest.fixture(name="mainline", scope="module")
-def fixture_mainline() -> object:
-    """stack/mainline as a module."""
-    return load("mainline", STACK / "mainline")
-
-
-@pytest.fixture(name="run", scope="module")
-def fixture_run() -> object:
-    """stack/mainline.d/run as a module."""
-    return load("mainline_run", STACK / "mainline.d/run")
-
-
-def outcomes(mainline: object, **results: str) -> Dict[str, object]:
+def outcomes(**results: str) -> Dict[str, object]:
     """A list: each test is a unit of its own."""
     return {name: mainline.Outcome(result, name) for name, result in results.items()}
 
 
-def compared(mainline: object, monkeypatch: pytest.MonkeyPatch,
+def compared(monkeypatch: pytest.MonkeyPatch,
              *runs: Tuple[Dict[str, str], Dict[str, str]]
              ) -> Tuple[Dict[str, str], List[List[str]]]:
     """The verdicts on runs (base, series), and the units that each repetition
     ran."""
-    sides = [tuple(outcomes(mainline, **side) for side in run) for run in runs]
+    sides = [tuple(outcomes(**side) for side in run) for run in runs]
     repeated: List[List[str]] = []
 
     def run_both(_name: str, _group: object, units: List[str], number: int) -> object:
@@ -56,53 +34,53 @@ def compared(mainline: object, monkeypatch: pytest.MonkeyPatch,
     return {test.name: test.verdict for test in found}, repeated
 
 
-def test_alike(mainline: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two lists that are alike have no difference, failures included."""
     side = {"a": "PASS", "b": "FAIL"}
-    assert compared(mainline, monkeypatch, (side, side)) == ({}, [])
+    assert compared(monkeypatch, (side, side)) == ({}, [])
 
 
 @pytest.mark.parametrize("result", ["FAIL", "TIMEOUT", "CRASH", "UNRESOLVED", "SKIP"])
-def test_lost(mainline: object, monkeypatch: pytest.MonkeyPatch, result: str) -> None:
+def test_lost(monkeypatch: pytest.MonkeyPatch, result: str) -> None:
     """A test that passes on the base and, three times, not on the series is lost;
     the others do not run again."""
     run = {"a": "PASS", "b": "PASS"}, {"a": "PASS", "b": result}
-    assert compared(mainline, monkeypatch, run, run, run) == ({"b": "lost"}, [["b"]] * 2)
+    assert compared(monkeypatch, run, run, run) == ({"b": "lost"}, [["b"]] * 2)
 
 
-def test_new_failure_is_lost(mainline: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_failure_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """So is one that the base does not have, or skips, and that fails; a
     complaint in the log is such a one."""
     run = {"b": "SKIP"}, {"a": "SPLAT", "b": "FAIL"}
-    verdicts, _ = compared(mainline, monkeypatch, run, run, run)
+    verdicts, _ = compared(monkeypatch, run, run, run)
     assert verdicts == {"a": "lost", "b": "lost"}
 
 
-def test_gained(mainline: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gained(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test that only passes on the series, or is the series' own, differs
     and is not lost; the series' own does not run again."""
     run = {"a": "FAIL"}, {"a": "PASS", "own": "PASS"}
-    assert compared(mainline, monkeypatch, run, run, run) == (
+    assert compared(monkeypatch, run, run, run) == (
         {"a": "differs", "own": "differs"}, [["a"]] * 2)
 
 
 @pytest.mark.parametrize("again", [("PASS", "PASS"), ("FAIL", "FAIL")])
-def test_flaky(mainline: object, monkeypatch: pytest.MonkeyPatch,
+def test_flaky(monkeypatch: pytest.MonkeyPatch,
                again: Tuple[str, str]) -> None:
     """A test that is alike the second time is flaky, and left alone."""
-    verdicts, repeated = compared(mainline, monkeypatch, ({"a": "PASS"}, {"a": "FAIL"}),
+    verdicts, repeated = compared(monkeypatch, ({"a": "PASS"}, {"a": "FAIL"}),
                                   ({"a": again[0]}, {"a": again[1]}))
     assert verdicts == {"a": "flaky"} and repeated == [["a"]]
 
 
-def test_never_well(mainline: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_never_well(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test that fails in another way each time is lost all the same."""
-    verdicts, _ = compared(mainline, monkeypatch, ({"a": "PASS"}, {"a": "FAIL"}),
+    verdicts, _ = compared(monkeypatch, ({"a": "PASS"}, {"a": "FAIL"}),
                            ({"a": "PASS"}, {"a": "TIMEOUT"}), ({"a": "PASS"}, {}))
     assert verdicts == {"a": "lost"}
 
 
-def test_progress(mainline: object, tmp_path: Path) -> None:
+def test_progress(tmp_path: Path) -> None:
     """A guest that dies in a unit loses that unit's results only."""
     path = tmp_path / "progress"
     path.write_text("START a b\nPASS a b\ta b\nSKIP a b\ta b: one\nEND a b\n"
@@ -112,7 +90,7 @@ def test_progress(mainline: object, tmp_path: Path) -> None:
     assert ended == ["a b"] and running == "c"
 
 
-def test_crash_goes_on(mainline: object, tmp_path: Path,
+def test_crash_goes_on(tmp_path: Path,
                        monkeypatch: pytest.MonkeyPatch) -> None:
     """The next boot runs what is left, and the unit that ended the first is
     named."""
@@ -136,55 +114,55 @@ def test_crash_goes_on(mainline: object, tmp_path: Path,
         {"a": "PASS", "bad": "CRASH", "c": "PASS"}
 
 
-# What tests say
+# The readers of results
 
-def said(run: object, reader: str, unit: str, output: str, status: int = 0,
+def said(reader: str, unit: str, output: str, status: int = 0,
          log: Tuple[str, ...] = ()) -> Dict[str, str]:
     """Results by name that a reader finds."""
-    ended = run.Ended(unit, status, output, list(log), list(log))
-    return {name: result for result, name in getattr(run, reader)(ended)}
+    ended = units.Ended(unit, status, output, list(log), list(log))
+    return {name: result for result, name in getattr(units, reader)(ended)}
 
 
-def test_ftrace_output(run: object) -> None:
+def test_ftrace_output() -> None:
     """A test case and its run in an instance; one that was killed."""
     text = "=== Ftrace unit tests ===\n[1] Words\t[PASS]\n[2] (instance)  Words\t[UNRESOLVED]\n"
-    assert said(run, "of_ftrace", "a/b.tc", text) == \
+    assert said("of_ftrace", "a/b.tc", text) == \
         {"a/b.tc": "PASS", "a/b.tc (instance)": "UNRESOLVED"}
-    assert said(run, "of_ftrace", "a/b.tc", "[1] Words", 124) == {"a/b.tc": "TIMEOUT"}
+    assert said("of_ftrace", "a/b.tc", "[1] Words", 124) == {"a/b.tc": "TIMEOUT"}
 
 
-def test_ktap_output(run: object) -> None:
+def test_ktap_output() -> None:
     """A program's tests; a skip is not a pass."""
     text = "TAP version 13\n1..3\nok 1 one\nnot ok 2 two\nok 3 three # SKIP no PMU\n"
-    assert said(run, "of_ktap", "p", text, 1) == \
+    assert said("of_ktap", "p", text, 1) == \
         {"p": "FAIL", "p: one": "PASS", "p: two": "FAIL", "p: three": "SKIP"}
 
 
-def test_livepatch_output(run: object) -> None:
+def test_livepatch_output() -> None:
     """A script stops at the first test that fails."""
     text = "TEST: one ... ok\nTEST: two ... not ok\n\n--- expected\nERROR: failed\n"
-    assert said(run, "of_livepatch", "t.sh", text, 1) == \
+    assert said("of_livepatch", "t.sh", text, 1) == \
         {"t.sh": "FAIL", "t.sh: one": "PASS", "t.sh: two": "FAIL"}
 
 
-def test_jit_log(run: object) -> None:
+def test_jit_log() -> None:
     """Another message may stand in the middle of a test's line."""
     log = ("test_bpf: #0 TAX jited:1 31 32 PASS", "test_bpf: #1 TXA ", "other words",
            "jited:1 ret 1 != 2 FAIL (1 times)",
            "test_bpf: Summary: 1 PASSED, 1 FAILED, [2/2 JIT'ed]")
-    assert said(run, "of_test_bpf", "test_bpf", "", 1, log) == \
+    assert said("of_test_bpf", "test_bpf", "", 1, log) == \
         {"test_bpf": "FAIL", "test_bpf: #0 TAX": "PASS", "test_bpf: #1 TXA": "FAIL"}
 
 
-def test_boot_log(run: object) -> None:
+def test_boot_log() -> None:
     """The startup tests say PASSED; kallsyms_selftest only says what went wrong."""
     log = ("Testing tracer function: PASSED", "Testing dynamic ftrace ops #1: ", "(1 0) PASSED",
            "kallsyms_selftest: start",
            "kallsyms_selftest: kallsyms_lookup_name() looked up 123 symbols",
            "kallsyms_selftest: foo: Never found", "kallsyms_selftest: finish")
-    assert said(run, "of_boot", "ftrace-startup", "", 0, log) == \
+    assert said("of_boot", "ftrace-startup", "", 0, log) == \
         {"ftrace-startup: tracer function": "PASS", "ftrace-startup: dynamic ftrace ops #1": "PASS"}
-    assert said(run, "of_boot", "kallsyms_selftest", "", 0, log) == {
+    assert said("of_boot", "kallsyms_selftest", "", 0, log) == {
         "kallsyms_selftest: start": "PASS",
         "kallsyms_selftest: kallsyms_lookup_name() looked up N symbols": "PASS",
         "kallsyms_selftest: foo: Never found": "FAIL", "kallsyms_selftest: finish": "PASS"}

@@ -8,13 +8,13 @@
 #include <uapi/linux/perf_event.h>
 
 /**
- * enum kallsym_dyn_type - what a piece of dynamic kernel text is
- * @KALLSYM_DYN_BPF: a function or an image that BPF made
- * @KALLSYM_DYN_OOL: code moved out of line: an ftrace trampoline, a page of
+ * enum kallsym_dyn_type - kind of dynamic kernel text
+ * @KALLSYM_DYN_BPF: function of a BPF program, or BPF image
+ * @KALLSYM_DYN_OOL: out-of-line code: an ftrace trampoline, or a page of
  *	kprobe or optprobe slots
- * @KALLSYM_DYN_CBPF: a classic BPF filter
- * @KALLSYM_DYN_THUNK: a page of thunks that the kernel branches through
- * @KALLSYM_DYN_MODULE: core or init text of a module: &struct kallsym_dyn_module
+ * @KALLSYM_DYN_CBPF: classic BPF filter
+ * @KALLSYM_DYN_THUNK: page of thunks for branches of the kernel
+ * @KALLSYM_DYN_MODULE: core or init text of a module, see &struct kallsym_dyn_module
  *
  * The values are those of &enum perf_record_ksymbol_type.
  */
@@ -26,29 +26,30 @@ enum kallsym_dyn_type {
 	KALLSYM_DYN_MODULE	= PERF_RECORD_KSYMBOL_TYPE_MODULE,
 };
 
-/* The symbol is in a struct bpf_prog_aux */
+/* The symbol is embedded in a struct bpf_prog_aux */
 #define KALLSYM_DYN_BPF_PROG	0x1
-/* Listed and reported, but looked up elsewhere */
+/* Walked and reported to perf, but not found by address */
 #define KALLSYM_DYN_LIST_ONLY	0x2
-/* The code is complete when it is registered, and perf is told what it is */
+/* The code is complete when registered: report it to perf as TEXT_POKE */
 #define KALLSYM_DYN_CODE	0x4
-/* Init text of a module: it goes before the core text does */
+/* Init text of a module, which is freed before the core text */
 #define KALLSYM_DYN_INIT_TEXT	0x8
 
 /**
- * struct kallsym_dyn - a range of kernel text that came into being after boot
+ * struct kallsym_dyn - symbol of a range of dynamic kernel text
  * @start: address of the first byte
- * @end: address behind the last byte
- * @name: the symbol; the owner keeps it for as long as the structure
- * @modname: what /proc/kallsyms prints in brackets
- * @type: an &enum kallsym_dyn_type
+ * @end: address after the last byte
+ * @name: symbol name; the owner must keep it as long as the structure
+ * @modname: module name, which /proc/kallsyms prints in brackets
+ * @type: one of &enum kallsym_dyn_type
  * @flags: KALLSYM_DYN_BPF_PROG, KALLSYM_DYN_LIST_ONLY, KALLSYM_DYN_CODE,
  *	KALLSYM_DYN_INIT_TEXT
- * @seq: the order of registrations; 0 while it is not registered
- * @tnode: in the tree by address
- * @snode: in the tree by @seq
+ * @seq: number of the registration, increasing; 0 if not registered
+ * @tnode: node in the tree by address
+ * @snode: node in the tree by @seq
  *
- * An owner of text embeds one, zeroed, and fills in the first six.
+ * The owner of the text embeds a zeroed structure and sets the first six
+ * members.
  */
 struct kallsym_dyn {
 	unsigned long		start;
@@ -64,8 +65,8 @@ struct kallsym_dyn {
 
 /**
  * struct kallsym_dyn_module - core or init text of a module
- * @sym: its range, with the name of the module
- * @build_id: BUILD_ID_SIZE_MAX bytes, or NULL if it has none
+ * @sym: range of the text, with the name of the module
+ * @build_id: build ID of the module, BUILD_ID_SIZE_MAX bytes, or NULL
  */
 struct kallsym_dyn_module {
 	struct kallsym_dyn	sym;
@@ -85,10 +86,11 @@ int kallsym_dyn_lookup(unsigned long addr, unsigned long *size,
 int kallsym_dyn_walk(u64 *seq, kallsym_dyn_fn fn, void *data);
 
 /**
- * kallsym_dyn_registered() - is the symbol registered?
+ * kallsym_dyn_registered() - check if a symbol is registered
  * @sym: the symbol
  *
- * Context: any; whoever registers and unregisters @sym orders it with that.
+ * Context: Any. The caller serializes this with registration of @sym.
+ * Return: true if @sym is registered.
  */
 static inline bool kallsym_dyn_registered(const struct kallsym_dyn *sym)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What bpf_prog_info tells of a program, wherever it is kept. */
+/* The data behind bpf_prog_info, for live and for retained programs. */
 #ifndef _KERNEL_BPF_PROG_INFO_H
 #define _KERNEL_BPF_PROG_INFO_H
 
@@ -8,7 +8,7 @@
 #include <linux/list.h>
 #include <linux/refcount.h>
 
-/* A function of a program */
+/* The JITed code of one function of a program */
 struct bpf_prog_text {
 	unsigned long	addr;
 	u32		len;
@@ -23,21 +23,21 @@ struct bpf_prog_kstats {
 };
 
 /*
- * What is kept of a program that has ended. From ->prog on it is complete and
- * does not change once ->pending is false.
+ * Retained information of an unloaded program, see prog_retain.c. The fields from
+ * ->prog on are complete and constant once ->pending is false.
  */
 struct bpf_prog_retained {
 	struct hlist_node	hash;		/* by ->id */
 	struct list_head	order;		/* by age */
 	refcount_t		ref;
 	u32			id;
-	bool			pending;	/* the program is not freed yet */
-	bool			asked;		/* somebody got a file of it */
-	size_t			size;		/* without BTF, bytes */
+	bool			pending;	/* not filled yet: the program still exists */
+	bool			opened;		/* bpf_prog_retained_fd() returned a file */
+	size_t			size;		/* bytes, without the BTF */
 
-	struct bpf_prog		*prog;		/* stands for the program */
-	struct bpf_prog_text	*texts;		/* hidden ones included */
-	void			*images;	/* of ->texts */
+	struct bpf_prog		*prog;		/* stand-in, never runs */
+	struct bpf_prog_text	*texts;		/* including hidden functions */
+	void			*images;	/* code that ->texts point to */
 	u32			*map_ids;
 	u32			nr_texts;
 	u32			nr_map_ids;
@@ -55,7 +55,7 @@ struct bpf_prog_text bpf_prog_text_at(const struct bpf_prog *prog, u32 i);
 void bpf_prog_retain_begin(struct bpf_prog *prog);
 bool bpf_prog_retain_fill(struct bpf_prog *prog);
 
-/* Does bpf_prog_retain_fill() have to be called before @prog is freed? */
+/* Whether bpf_prog_retain_fill() must be called before @prog is freed */
 static inline bool bpf_prog_is_retained(const struct bpf_prog *prog)
 {
 	return prog->aux->retained;

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What bpf_prog_info tells of a program, for a while after the program's end.
+ * Retained information of unloaded BPF programs.
  *
- * A profiler hears of a program from PERF_RECORD_BPF_EVENT, and then asks for
- * its code, its line info and its BTF by its id. Nobody waits for it: half of
- * the programs that live for milliseconds are gone when it asks. So, while
- * somebody wants that (attr.bpf_retain), what there is to tell outlives the
- * program, up to so many bytes. Nothing else does: no map, no executable
- * memory, no attachment, and no module, unless the program's BTF has a kptr to
- * a type of it, as then every reference to the BTF keeps the module.
+ * A profiler learns of a program from PERF_RECORD_BPF_EVENT, and then looks up
+ * its code, line info and BTF by its id. About half of the programs that live
+ * only for milliseconds are unloaded by then. So, while an event with
+ * attr.bpf_retain is open, the data behind bpf_prog_info outlives the program,
+ * up to a limit in bytes. Nothing else does: no map, no executable memory, no
+ * attachment, and no module, unless the program's BTF has a kptr to a type of
+ * the module: then every reference to the BTF pins it.
  *
- *   bpf_prog_put_deferred()	begin: PENDING	before the id is given up, so that
- *     |					who asks finds one of the two
+ *   bpf_prog_put_deferred()	begin: PENDING	before the id is released, so that
+ *     |					a lookup finds program or entry
  *     | grace periods
  *   __bpf_prog_put_rcu()	UNLOAD record, with PERF_BPF_EVENT_F_RETAINED
  *     | grace period, if it had symbols
- *   bpf_prog_retain_work()	fill: READY	or not, without memory, or when
- *     |					nobody wants it any more
- *   evicted, or nobody wants it: out of the table; who has a file of it still
- *   reads it
+ *   bpf_prog_retain_work()	fill: READY	or dropped, if out of memory or if
+ *     |					the last event was closed
+ *   evicted, or last event closed: removed from the table; files that are open
+ *   keep the entry
  *
- * begin runs where the last reference is dropped, maybe in softirq, and only
- * allocates a small struct; fill may sleep. It takes line info, BTF and the
- * like from the program, which needs them no more, and copies the code.
+ * begin runs where the last reference is put, maybe in softirq, and only
+ * allocates a small struct; fill may sleep. It moves line info, BTF and the like,
+ * which the program no longer needs, and copies the code.
  *
- * A READY one has a struct bpf_prog with an aux of its own, of which only what
- * bpf_prog_info and the LSM look at is set. It never runs.
+ * A READY entry has a stand-in struct bpf_prog with its own aux, in which only
+ * the fields that bpf_prog_info and LSMs read are set. It never runs.
  */
 
 #include <linux/anon_inodes.h>
@@ -53,29 +53,30 @@
 
 static DEFINE_STATIC_KEY_DEFERRED_FALSE(bpf_prog_retain_key, HZ);
 
-/* The budget, in KiB: kernel.perf_bpf_retain_kb */
+/* Limit for all retained programs, in KiB: kernel.perf_bpf_retain_kb */
 static unsigned int sysctl_retain_kb __read_mostly = 16384;
 
 /*
- * retain_lock is for all below, and for ->hash, ->order and ->pending of what is in
- * the table. The table has a reference on each of them.
+ * retain_lock protects everything below, and ->hash, ->order and ->pending of the
+ * entries in the table. The table holds a reference to each entry.
  *
- * It is taken with interrupts off. A program that traces what is called with it may
- * end others: with interrupts off that is left to a work, which may wait for it.
+ * It is taken with interrupts off. A tracing program may run inside the critical
+ * section and put the last reference to another program. bpf_prog_put() would then
+ * wait for the lock on the CPU that holds it; with interrupts off it defers.
  */
 static DEFINE_SPINLOCK(retain_lock);
 static DEFINE_HASHTABLE(retain_table, 10);
-static LIST_HEAD(retain_order);			/* the READY ones, oldest first */
-static unsigned int retain_users;		/* retaining events */
+static LIST_HEAD(retain_order);			/* READY entries, oldest first */
+static unsigned int retain_users;		/* open events with attr.bpf_retain */
 static size_t retain_bytes;
 static struct bpf_prog_retain_counts retain_counts;
 
-static DECLARE_WAIT_QUEUE_HEAD(retain_wait);	/* one is PENDING no more */
+static DECLARE_WAIT_QUEUE_HEAD(retain_wait);	/* for entries that are PENDING */
 
-/* So many leave the table at once: whoever ends a program waits for the lock. */
+/* Entries removed per critical section: unloading a program waits for the lock. */
 #define RETAIN_BATCH	256
 
-/* Nobody is to be killed for what may as well be lost. */
+/* Best effort: fail rather than trigger the OOM killer. */
 #define GFP_RETAIN	(GFP_KERNEL | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 
 static struct bpf_prog_retained *retained_new(u32 id)
@@ -119,7 +120,7 @@ static void retained_put(struct bpf_prog_retained *r)
 		retained_free(r);
 }
 
-/* Drop what left the table; may sleep. */
+/* Put entries that were removed from the table. May sleep. */
 static void retained_put_list(struct list_head *gone)
 {
 	struct bpf_prog_retained *r, *next;
@@ -131,7 +132,7 @@ static void retained_put_list(struct list_head *gone)
 	}
 }
 
-/* Copy code, names and numbers of @prog, which is still whole. */
+/* Copy code, tags and statistics of @prog, which is not torn down yet. */
 static int retained_copy(struct bpf_prog_retained *r, const struct bpf_prog *prog)
 {
 	u32 i, nr = bpf_prog_nr_texts(prog, true);
@@ -178,15 +179,15 @@ static int retained_copy_map_ids(struct bpf_prog_retained *r, struct bpf_prog *p
 }
 
 #ifdef CONFIG_SECURITY
-static void take_security(struct bpf_prog_aux *to, struct bpf_prog_aux *from)
+static void retained_take_security(struct bpf_prog_aux *to, struct bpf_prog_aux *from)
 {
 	swap(to->security, from->security);
 }
 #else
-static void take_security(struct bpf_prog_aux *to, struct bpf_prog_aux *from) { }
+static void retained_take_security(struct bpf_prog_aux *to, struct bpf_prog_aux *from) { }
 #endif
 
-/* Take from @prog what it needs no more. */
+/* Move to the stand-in what @prog no longer needs. */
 static int retained_take(struct bpf_prog_retained *r, struct bpf_prog *prog)
 {
 	struct bpf_prog_aux *from = prog->aux, *aux;
@@ -235,7 +236,7 @@ static int retained_take(struct bpf_prog_retained *r, struct bpf_prog *prog)
 	swap(aux->jited_linfo, from->jited_linfo);
 	swap(aux->btf, from->btf);
 	swap(aux->user, from->user);
-	take_security(aux, from);
+	retained_take_security(aux, from);
 	return 0;
 }
 
@@ -244,7 +245,7 @@ static size_t retain_budget(void)
 	return (size_t)READ_ONCE(sysctl_retain_kb) << 10;
 }
 
-/* A BTF that others have as well was counted with them. */
+/* A BTF shared by several retained programs counts once. */
 static void retain_charge(struct bpf_prog_retained *r)
 {
 	lockdep_assert_held(&retain_lock);
@@ -265,7 +266,10 @@ static void retain_uncharge(struct bpf_prog_retained *r)
 	retain_counts.nr_kept--;
 }
 
-/* What does not fit alone does not drive out others. Return: is it kept? */
+/*
+ * Don't evict others for a program that exceeds the limit on its own.
+ * Return: whether it is retained.
+ */
 static bool retain_add(struct bpf_prog_retained *r)
 {
 	size_t alone = r->size;
@@ -283,7 +287,7 @@ static bool retain_add(struct bpf_prog_retained *r)
 	return true;
 }
 
-/* The oldest one leaves the table. Return: NULL if there is none. */
+/* Move the oldest entry from the table to @gone. Return: NULL if there is none. */
 static struct bpf_prog_retained *retain_remove_oldest(struct list_head *gone)
 {
 	struct bpf_prog_retained *r;
@@ -299,7 +303,7 @@ static struct bpf_prog_retained *retain_remove_oldest(struct list_head *gone)
 	return r;
 }
 
-/* Return: there may be more that do not fit. */
+/* Evict up to RETAIN_BATCH entries. Return: whether there may be more to evict. */
 static bool retain_evict_some(struct list_head *gone)
 {
 	struct bpf_prog_retained *r;
@@ -311,13 +315,13 @@ static bool retain_evict_some(struct list_head *gone)
 		r = retain_remove_oldest(gone);
 		if (!r)
 			return false;
-		if (!READ_ONCE(r->asked))
+		if (!READ_ONCE(r->opened))
 			retain_counts.nr_evicted++;
 	}
 	return true;
 }
 
-/* Oldest first, until the rest fits; may sleep. */
+/* Evict the oldest entries until the rest is within the limit. May sleep. */
 static void retain_evict(void)
 {
 	LIST_HEAD(gone);
@@ -331,10 +335,13 @@ static void retain_evict(void)
 }
 
 /**
- * bpf_prog_retain_begin - a program is about to give up its id
- * @prog: the program, without references
+ * bpf_prog_retain_begin - announce that a program is about to release its id
+ * @prog: the program, whose last reference has been put
  *
- * Context: task or softirq; does not sleep.
+ * From here on bpf_prog_retained_fd() finds the program, and waits until
+ * bpf_prog_retain_fill() has retained it.
+ *
+ * Context: Process or softirq. Takes a spinlock_t, so not under a raw spinlock.
  */
 void bpf_prog_retain_begin(struct bpf_prog *prog)
 {
@@ -343,7 +350,7 @@ void bpf_prog_retain_begin(struct bpf_prog *prog)
 
 	if (!static_branch_unlikely(&bpf_prog_retain_key.key))
 		return;
-	/* The code of offloaded programs is not the kernel's */
+	/* Offloaded programs have no code in the kernel */
 	if (!prog->aux->id || bpf_prog_is_offloaded(prog->aux))
 		return;
 
@@ -365,13 +372,13 @@ void bpf_prog_retain_begin(struct bpf_prog *prog)
 }
 
 /**
- * bpf_prog_retain_fill - keep what bpf_prog_info tells of a program
- * @prog: a program that bpf_prog_retain_begin() has put into the table; it can
- *	be neither run nor found, and is about to be freed
+ * bpf_prog_retain_fill - retain the data behind a program's bpf_prog_info
+ * @prog: a program that bpf_prog_retain_begin() has added to the table; it can
+ *	neither run nor be found any more, and is about to be freed
  *
- * Context: process, may sleep.
- * Return: whether the program has lost to it what its LSM blob and its user are;
- *	both are given up with what is kept.
+ * Context: Process. May sleep.
+ * Return: whether the program's LSM blob and user were moved; if so, the caller
+ *	must not free them.
  */
 bool bpf_prog_retain_fill(struct bpf_prog *prog)
 {
@@ -380,7 +387,7 @@ bool bpf_prog_retain_fill(struct bpf_prog *prog)
 	LIST_HEAD(gone);
 	int err = 0;
 
-	/* From here on this is no longer a program of which something is kept */
+	/* bpf_prog_text_at() and others must read the program itself again */
 	prog->aux->retained = NULL;
 	if (READ_ONCE(retain_users) && retain_budget()) {
 		r->size = sizeof(*r);
@@ -411,7 +418,7 @@ bool bpf_prog_retain_fill(struct bpf_prog *prog)
 	return taken;
 }
 
-/* The last one of this id: an id may be used again. */
+/* The most recent entry with @id: ids are reused. */
 static struct bpf_prog_retained *retain_find(u32 id)
 {
 	struct bpf_prog_retained *r;
@@ -424,7 +431,7 @@ static struct bpf_prog_retained *retain_find(u32 id)
 	return NULL;
 }
 
-/* A reference, or ERR_PTR: -ENOENT, -EAGAIN while it is PENDING. */
+/* Return: a reference, or ERR_PTR(-ENOENT), or ERR_PTR(-EAGAIN) while PENDING. */
 static struct bpf_prog_retained *retain_get_ended(u32 id)
 {
 	struct bpf_prog_retained *r;
@@ -440,9 +447,9 @@ static struct bpf_prog_retained *retain_get_ended(u32 id)
 }
 
 /*
- * The same, and -EBUSY for a moment in which neither the program nor this can be
- * found: without a reference, and before begin. What is not ending any more is in
- * the table by now, if it ever will be.
+ * As retain_get_ended(), but -EBUSY in the short window in which neither lookup
+ * finds the program: its last reference is put, and begin() has not run. If the id
+ * is no longer ending, begin() has already run; look once more.
  */
 static struct bpf_prog_retained *retain_get(u32 id)
 {
@@ -461,7 +468,7 @@ static struct bpf_prog_retained *retain_wait_for(u32 id)
 	int err;
 
 	while ((r = retain_get(id)) == ERR_PTR(-EBUSY)) {
-		/* Nobody tells when that moment is over */
+		/* There is no wakeup for the end of that window */
 		schedule_timeout_interruptible(1);
 		if (signal_pending(current))
 			return ERR_PTR(-ERESTARTSYS);
@@ -499,20 +506,21 @@ const struct file_operations bpf_prog_retained_fops = {
 };
 
 /**
- * bpf_prog_retained_fd - a file that tells what is kept of a program
- * @id: of the program that has ended
- * @wait: for one that has not ended yet, but has given up its id
+ * bpf_prog_retained_fd - open a file for the retained information of a program
+ * @id: id of the unloaded program
+ * @wait: wait for a program that has released its id, but is not retained yet
  *
- * BPF_OBJ_GET_INFO_BY_FD answers on the file as it did for the program, but for
- * the instructions of the verifier. It keeps that, and nothing else.
+ * BPF_OBJ_GET_INFO_BY_FD works on the file as it did on the program, except that
+ * there are no xlated instructions. The file keeps this information after it is
+ * evicted, and nothing else.
  *
- * Context: process, may sleep.
+ * Context: Process. May sleep.
  * Return: a file descriptor, or
- *  -EPERM, -EACCES: it takes what BPF_PROG_GET_FD_BY_ID takes
- *  -ENOENT: nothing is kept: no event with attr.bpf_retain was open when it
- *	ended, it was evicted, or it lives
- *  -EAGAIN: not yet, without @wait
- *  -ERESTARTSYS: a signal, with @wait
+ *  -EPERM, -EACCES: no permission; the checks are those of BPF_PROG_GET_FD_BY_ID
+ *  -ENOENT: not retained: no event with attr.bpf_retain was open when the program
+ *	was unloaded, or it was evicted, or it is still loaded
+ *  -EAGAIN: not retained yet, without @wait
+ *  -ERESTARTSYS: interrupted by a signal, with @wait
  */
 int bpf_prog_retained_fd(u32 id, bool wait)
 {
@@ -534,8 +542,8 @@ int bpf_prog_retained_fd(u32 id, bool wait)
 
 	err = security_bpf_prog(r->prog);
 	if (!err) {
-		/* From then on another thread may close the file, and with it r is gone */
-		WRITE_ONCE(r->asked, true);
+		/* Before the file exists: another thread may close it and free r */
+		WRITE_ONCE(r->opened, true);
 		err = anon_inode_getfd("bpf-prog-retained", &bpf_prog_retained_fops,
 				       r->prog, O_RDONLY | O_CLOEXEC);
 	}
@@ -544,7 +552,7 @@ int bpf_prog_retained_fd(u32 id, bool wait)
 	return err;
 }
 
-/* Nobody wants them any more, unless somebody came meanwhile. */
+/* Remove up to RETAIN_BATCH entries, unless an event was opened meanwhile. */
 static void retain_drop_some(struct list_head *gone)
 {
 	int i;
@@ -566,9 +574,11 @@ static void retain_drop_all(struct work_struct *work)
 static DECLARE_WORK(retain_drop_work, retain_drop_all);
 
 /**
- * bpf_prog_retain_start - what programs leave is wanted from now on
+ * bpf_prog_retain_start - retain programs that are unloaded from now on
  *
- * Context: process, may sleep.
+ * Nests; bpf_prog_retain_stop() undoes it.
+ *
+ * Context: Process. May sleep.
  */
 void bpf_prog_retain_start(void)
 {
@@ -578,11 +588,11 @@ void bpf_prog_retain_start(void)
 }
 
 /**
- * bpf_prog_retain_stop - end of a bpf_prog_retain_start()
+ * bpf_prog_retain_stop - undo one bpf_prog_retain_start()
  *
- * With the last one goes what is kept.
+ * The last call drops all programs that are retained.
  *
- * Context: task or softirq; does not sleep.
+ * Context: Process or softirq. Takes a spinlock_t, so not under a raw spinlock.
  */
 void bpf_prog_retain_stop(void)
 {
@@ -593,10 +603,10 @@ void bpf_prog_retain_stop(void)
 }
 
 /**
- * bpf_prog_retain_get_counts - what became of programs that ended
- * @counts: since boot, and what is kept now
+ * bpf_prog_retain_get_counts - read the counters of retained programs
+ * @counts: filled with what is retained now, and what was lost since boot
  *
- * Context: task or softirq; does not sleep.
+ * Context: Process or softirq. Takes a spinlock_t, so not under a raw spinlock.
  */
 void bpf_prog_retain_get_counts(struct bpf_prog_retain_counts *counts)
 {
@@ -605,7 +615,7 @@ void bpf_prog_retain_get_counts(struct bpf_prog_retain_counts *counts)
 	counts->bytes = retain_bytes;
 }
 
-/* A smaller budget holds at once. */
+/* A smaller limit takes effect at once. */
 static int retain_kb_handler(const struct ctl_table *table, int write, void *buffer,
 			     size_t *lenp, loff_t *ppos)
 {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which BPF program does a perf event have?
+ * BPF programs of perf events: attach, run, inherit and detach.
  *
- * That of a tracepoint or a probe is not the event's alone: kernel/trace has a
- * list of all programs of the tracepoint, which run for each hit. Here is only
- * decided which program may join it.
+ * The program of a tracepoint, kprobe or uprobe event is not the event's alone:
+ * kernel/trace keeps an array of all programs of the tracepoint, and runs them
+ * on each hit. This file only checks which programs may join the array.
  *
- * Any other event has at most one, of BPF_PROG_TYPE_PERF_EVENT. It runs when the
- * event overflows, before the sample is written, and decides whether it is.
- * Children inherit it: it is a field of each event, with a reference. With
- * attr.bpf_attach it is there before the first child can be.
+ * Any other event has at most one program, of BPF_PROG_TYPE_PERF_EVENT. It runs
+ * when the event overflows, and decides whether the sample is written.
+ * Children inherit it: each event holds its own reference, in event->prog. With
+ * attr.bpf_attach it is attached before the first child can exist.
  *
- * The end of a link or of a PMU takes the program away while the event overflows
- * (in NMI context), or is inherited. Both hold the RCU read lock, and a program
- * goes a grace period after its last reference.
+ * Releasing a link, or unregistering a PMU, detaches the program while the event
+ * may overflow (in NMI context) or be inherited. Both of these hold the RCU read
+ * lock, and a program is freed a grace period after its last reference is put.
  */
 
 #include <linux/bpf.h>
@@ -45,7 +45,7 @@ int bpf_overflow_handler(struct perf_event *event,
 	ctx.regs = perf_arch_bpf_user_pt_regs(regs);
 	if (likely(__this_cpu_inc_return(bpf_prog_active) == 1)) {
 		perf_prepare_sample(data, event, regs);
-		/* bpf_perf_event_data.addr is there, asked for or not */
+		/* Programs can read bpf_perf_event_data.addr in any case */
 		if (!(data->sample_flags & PERF_SAMPLE_ADDR))
 			data->addr = 0;
 		ret = bpf_prog_run(prog, &ctx);
@@ -90,14 +90,14 @@ static int perf_event_set_bpf_handler(struct perf_event *event,
 	}
 
 	event->bpf_cookie = bpf_cookie;
-	/* The event may be running: a program that runs has its cookie. */
+	/* The event may be running: publish the program after its cookie. */
 	smp_store_release(&event->prog, prog);
 	return 0;
 }
 
 static void perf_event_free_bpf_handler(struct perf_event *event)
 {
-	/* The end of a link and that of a PMU may meet here. */
+	/* A link's release may race with the event's PMU being unregistered. */
 	struct bpf_prog *prog = xchg(&event->prog, NULL);
 
 	if (prog)
@@ -172,13 +172,13 @@ void perf_event_free_bpf_prog(struct perf_event *event)
 	perf_event_detach_bpf_prog(event);
 }
 
-/* attr.bpf_attach: @event is new, and nobody else knows of it yet. */
+/* attr.bpf_attach: @event is new, and not visible to anyone else yet. */
 int perf_event_open_bpf_prog(struct perf_event *event)
 {
 	struct bpf_prog *prog;
 	int err;
 
-	/* Their programs are of the tracepoint, which others run already */
+	/* Their programs belong to the tracepoint, not to the event */
 	if (perf_event_is_tracing(event))
 		return -EOPNOTSUPP;
 	if (!is_sampling_event(event))
@@ -194,7 +194,7 @@ int perf_event_open_bpf_prog(struct perf_event *event)
 	return err;
 }
 
-/* @event is new, and @parent may be losing its program. */
+/* @event is new; the program of @parent may be detached meanwhile. */
 void perf_event_inherit_bpf_prog(struct perf_event *event, struct perf_event *parent)
 {
 	struct bpf_prog *prog;
@@ -204,7 +204,7 @@ void perf_event_inherit_bpf_prog(struct perf_event *event, struct perf_event *pa
 	if (!prog || prog->type != BPF_PROG_TYPE_PERF_EVENT)
 		return;
 
-	/* its link may be going, and the program with it */
+	/* The link may have put the last reference already */
 	prog = bpf_prog_inc_not_zero(prog);
 	if (IS_ERR(prog))
 		return;
@@ -213,7 +213,7 @@ void perf_event_inherit_bpf_prog(struct perf_event *event, struct perf_event *pa
 	event->prog = prog;
 }
 
-/* For fdinfo; the program may be going. */
+/* For fdinfo; the program may be detached meanwhile. */
 void perf_event_show_bpf_prog(struct seq_file *m, struct perf_event *event)
 {
 	struct bpf_prog *prog;

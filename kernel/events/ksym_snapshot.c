@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which dynamic kernel text was there before this event?
+ * PERF_EVENT_IOC_KSYM_SNAPSHOT: replay existing dynamic kernel text to an event
  *
- * A profiler opens events and gets a record for all text that comes and goes
- * from then on. For what was there before it calls PERF_EVENT_IOC_KSYM_SNAPSHOT
- * on one of them, which writes the same records to the ring of that event.
+ * The events of a profiler get a record whenever dynamic text is registered or
+ * unregistered. For text that existed before, the profiler calls this ioctl on
+ * one of its events. It writes the same records to the ring buffer of that
+ * event.
  *
- * kallsyms_dynamic writes live records and calls us back under one lock: text
- * is either there when its turn comes and gets its record here, or its live
- * record is on some CPU. Nothing falls between, and the records of one piece
- * of text are in the order of their times.
+ * kallsyms_dynamic writes live records and calls snapshot_one() under the same
+ * lock. Text is either registered when the walk gets to it, and has its record
+ * here, or its live record is in the ring buffer of some CPU. No text is missed,
+ * and the timestamps of its records are in order.
  *
- * A ring is filled on its own CPU only. When it is full, the walk ends before
- * the symbol that did not fit, and its place goes to user space as a cursor:
- * twice the number of the last symbol that was dealt with. It is odd if of
- * this one the BPF_EVENT is still to come.
+ * A ring buffer is written only on its own CPU. If it is full, the walk stops
+ * before the symbol that did not fit, and user space gets the position as a
+ * cursor: twice the registration number of the last symbol. The cursor is odd if
+ * the KSYMBOL of that symbol was written, but its BPF_EVENT was not.
  */
 
 #include <linux/bpf.h>
@@ -28,13 +29,13 @@
 
 struct ksym_snapshot {
 	struct perf_event	*event;
-	u64			seq;	/* the last symbol that is complete */
-	u64			begun;	/* the last one with its KSYMBOL out */
+	u64			seq;	/* last symbol with all records written */
+	u64			begun;	/* last symbol with its KSYMBOL written */
 	u32			emitted;
 };
 
-/* The program that @sym is the main function of, or NULL. */
-static struct bpf_prog *main_prog_of(const struct kallsym_dyn *sym)
+/* Return: the program whose main function is @sym, or NULL. */
+static struct bpf_prog *snapshot_main_prog(const struct kallsym_dyn *sym)
 {
 	struct bpf_prog_aux *aux;
 
@@ -53,8 +54,8 @@ static int snapshot_one(const struct kallsym_dyn *sym, void *data)
 	int ret;
 
 	/*
-	 * Work that was queued for a CPU runs elsewhere when the CPU goes, and
-	 * some events move to another one then.
+	 * If the CPU goes offline, its queued work runs on another CPU, and some
+	 * events are moved to another CPU.
 	 */
 	if (smp_processor_id() != READ_ONCE(snap->event->cpu))
 		return -ENODEV;
@@ -67,7 +68,7 @@ static int snapshot_one(const struct kallsym_dyn *sym, void *data)
 		snap->begun = sym->seq;
 	}
 
-	prog = main_prog_of(sym);
+	prog = snapshot_main_prog(sym);
 	if (!prog)
 		return 0;
 
@@ -85,19 +86,19 @@ static int snapshot_walk(void *data)
 	return kallsym_dyn_walk(&snap->seq, snapshot_one, snap);
 }
 
-static void cursor_get(struct ksym_snapshot *snap, u64 cursor)
+static void snapshot_cursor_decode(struct ksym_snapshot *snap, u64 cursor)
 {
 	snap->begun = cursor >> 1;
 	snap->seq = snap->begun - (cursor & 1);
 }
 
-static u64 cursor_put(const struct ksym_snapshot *snap)
+static u64 snapshot_cursor_encode(const struct ksym_snapshot *snap)
 {
 	return snap->begun > snap->seq ? snap->begun << 1 | 1 : snap->seq << 1;
 }
 
-/* A ring that old records are overwritten in is never full: it is no use. */
-static bool has_ring(struct perf_event *event)
+/* A ring buffer in overwrite mode never gets full, so records could be lost. */
+static bool snapshot_ring_usable(struct perf_event *event)
 {
 	struct perf_buffer *rb;
 
@@ -107,14 +108,14 @@ static bool has_ring(struct perf_event *event)
 }
 
 /**
- * perf_event_ksym_snapshot() - PERF_EVENT_IOC_KSYM_SNAPSHOT
- * @event: the event, which the caller has a reference to
- * @usnap: where to begin, and where to tell what was done
+ * perf_event_ksym_snapshot() - handle PERF_EVENT_IOC_KSYM_SNAPSHOT
+ * @event: the event; the caller holds a reference
+ * @usnap: argument of the ioctl, both read and written
  *
- * Waits until the CPU of the event runs its work, which signals do not end.
+ * Waits for a worker on the CPU of the event. Signals do not interrupt this.
  *
- * Context: process, may sleep. Not under the mutex of the event's context: what
- * else uses that has not to wait for the CPU.
+ * Context: Process, may sleep. Not under the mutex of the event's context, which
+ * other users of the context would have to wait for.
  * Return: 0 or -errno, see &struct perf_event_ksym_snapshot.
  */
 long perf_event_ksym_snapshot(struct perf_event *event,
@@ -129,18 +130,18 @@ long perf_event_ksym_snapshot(struct perf_event *event,
 		return -EFAULT;
 	if (arg.flags || arg.__reserved || arg.cursor == 1)
 		return -EINVAL;
-	/* Who opens without CAP_PERFMON gets an event that asks for none */
+	/* perf_event_open() without CAP_PERFMON has cleared the bits */
 	if (!perf_event_wants_ksymbols(event))
 		return perfmon_capable() ? -EINVAL : -EACCES;
-	if (cpu < 0 || !has_ring(event))
+	if (cpu < 0 || !snapshot_ring_usable(event))
 		return -EINVAL;
 
-	cursor_get(&snap, arg.cursor);
+	snapshot_cursor_decode(&snap, arg.cursor);
 	ret = smp_call_on_cpu(cpu, snapshot_walk, &snap, false);
 	if (ret == -ENXIO)
 		ret = -ENODEV;
 
-	arg.cursor = cursor_put(&snap);
+	arg.cursor = snapshot_cursor_encode(&snap);
 	arg.emitted = snap.emitted;
 	arg.lost = min_t(u64, atomic64_read(&event->lost_samples), U32_MAX);
 	if (copy_to_user(usnap, &arg, sizeof(arg)))

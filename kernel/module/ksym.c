@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * When does the text of a module come and go?
+ * Report the text of modules to perf
  *
- * Lookups of addresses in modules go through mod_tree, which has more than
- * text and knows the module. Here is only what makes perf's records of text:
- * registered before the first instruction can run, unregistered before the
- * memory can become something else. Init text goes earlier than core text.
+ * Lookups of addresses in modules use mod_tree, which covers more than text and
+ * leads to the module. The symbols here only serve to write perf records. They
+ * are registered before the first instruction can run, and unregistered before
+ * the memory can be reused. Init text is unregistered before core text.
  */
 
 #include <linux/kallsyms_dynamic.h>
@@ -13,7 +13,7 @@
 #include <linux/string.h>
 #include "internal.h"
 
-static const unsigned char *build_id_of(struct module *mod)
+static const unsigned char *module_ksym_build_id(struct module *mod)
 {
 	const unsigned char *build_id = module_buildid(mod);
 
@@ -24,11 +24,11 @@ static const unsigned char *build_id_of(struct module *mod)
 }
 
 /*
- * From the section, and not from the memory, which begins with a GOT on s390:
- * readers map the section of the module's file there.
+ * The range starts at @section, because readers map that section of the module
+ * file there. On s390 there is a GOT before it in the memory.
  */
-static void add(struct kallsym_dyn_module *ksym, struct module *mod,
-		enum mod_mem_type type, const void *section)
+static void module_ksym_register(struct kallsym_dyn_module *ksym, struct module *mod,
+				 enum mod_mem_type type, const void *section)
 {
 	const struct module_memory *mem = &mod->mem[type];
 
@@ -38,7 +38,7 @@ static void add(struct kallsym_dyn_module *ksym, struct module *mod,
 	if (section < mem->base || section >= mem->base + mem->size)
 		section = mem->base;
 
-	ksym->build_id = build_id_of(mod);
+	ksym->build_id = module_ksym_build_id(mod);
 	ksym->sym = (struct kallsym_dyn){
 		.start   = (unsigned long)section,
 		.end     = (unsigned long)mem->base + mem->size,
@@ -53,23 +53,23 @@ static void add(struct kallsym_dyn_module *ksym, struct module *mod,
 }
 
 /*
- * Before anything in @mod can run; its text and its name are final. @text and
- * @init_text are its sections of these names, or NULL.
+ * Called before any code of @mod can run, when its text and name are final.
+ * @text and @init_text are its .text and .init.text sections, or NULL.
  */
 void module_ksym_add(struct module *mod, const void *text,
 		     const void *init_text)
 {
-	add(&mod->ksym, mod, MOD_TEXT, text);
-	add(&mod->init_ksym, mod, MOD_INIT_TEXT, init_text);
+	module_ksym_register(&mod->ksym, mod, MOD_TEXT, text);
+	module_ksym_register(&mod->init_ksym, mod, MOD_INIT_TEXT, init_text);
 }
 
-/* The init text of @mod has run, and its memory is about to go. */
+/* The init text of @mod has run, and its memory is about to be freed. */
 void module_ksym_del_init(struct module *mod)
 {
 	kallsym_dyn_unregister(&mod->init_ksym.sym);
 }
 
-/* The memory of @mod is about to go. What was not added, or went, is fine. */
+/* The memory of @mod is about to be freed. Symbols may not be registered. */
 void module_ksym_del(struct module *mod)
 {
 	kallsym_dyn_unregister(&mod->init_ksym.sym);

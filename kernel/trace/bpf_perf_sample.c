@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What may a BPF program on a perf event read of the sample, and how?
+ * Context accesses of BPF programs of perf events: checks and rewriting.
  *
- * Its context, struct bpf_perf_event_data, is nowhere in memory. The verifier
- * asks which loads of it are allowed, then replaces each by loads of what the
- * kernel has: the registers, the sample, the event.
+ * struct bpf_perf_event_data does not exist in memory. The verifier asks which
+ * loads from it are allowed, and rewrites each to loads from the structures that
+ * the kernel has: the registers, the sample and the event.
  *
- * The sample is on a stack, and whoever makes it writes the fields that were
- * asked for and no other; sample_flags tells which. So what is loaded is put
- * aside again unless the flag is there: programs get 0, never what an earlier
- * call left on that stack. With dst, src the registers of the program's load:
+ * The sample is on the stack of the PMU's handler, and only the fields that
+ * sample_flags names are initialized. So a loaded value is discarded unless its
+ * flag is set: programs read 0, and never leftover stack contents. With dst and
+ * src the registers of the program's load:
  *
  *	dst = src->data
  *	ax = dst->sample_flags
@@ -17,7 +17,7 @@
  *	if (ax & PERF_SAMPLE_WEIGHT_TYPE) goto +1
  *	dst = 0
  *
- * dst and src may be the same register: src is read but once, at first.
+ * dst and src may be the same register: src is read only by the first load.
  */
 
 #include <linux/bpf.h>
@@ -28,24 +28,24 @@
 #include "bpf_perf_sample.h"
 
 enum pe_field_kind {
-	PE_SAMPLE,		/* in the sample, always */
-	PE_SAMPLE_IF,		/* in the sample, if it has @flags */
-	PE_POINTER_IF,		/* ditto, behind a pointer that may be NULL */
+	PE_SAMPLE,		/* in the sample, always initialized */
+	PE_SAMPLE_IF,		/* in the sample, if any of @flags is set */
+	PE_POINTER_IF,		/* ditto, through a pointer that may be NULL */
 	PE_EVENT,		/* in the event */
-	PE_PRIMARY_EVENT,	/* in the event or, if it was inherited, its parent */
+	PE_PRIMARY_EVENT,	/* in the event or, if it is inherited, its parent */
 };
 
-/* A field of struct bpf_perf_event_data behind the registers. */
+/* A field of struct bpf_perf_event_data after the registers */
 struct pe_field {
 	u16			off;
 	u8			size;
 	u8			kind;
 	u16			target;	/* offset in the sample or the event */
-	u16			member;	/* PE_POINTER_IF: offset behind the pointer */
-	u32			flags;	/* PERF_SAMPLE_*: any of them will do */
+	u16			member;	/* PE_POINTER_IF: offset in what it points to */
+	u32			flags;	/* PERF_SAMPLE_*: one of them must be set */
 };
 
-/* Where the low half of a u64 is */
+/* Offset of the low half of a u64 */
 #ifdef __LITTLE_ENDIAN
 #define LOW_U32		0
 #else
@@ -75,35 +75,35 @@ struct pe_field {
 	.flags = _flags,							\
 }
 
-#define SAMPLE(_field, _target, _flags)						\
+#define PE_SAMPLE_FIELD(_field, _target, _flags)				\
 	PE_FIELD(data._field, PE_SAMPLE_IF, perf_sample_data, _target, PERF_SAMPLE_##_flags)
-#define EVENT(_field, _kind, _target)						\
+#define PE_EVENT_FIELD(_field, _kind, _target)					\
 	PE_FIELD(data._field, _kind, perf_event, _target, 0)
 
-/* bpf_overflow_handler() sees to it that addr is there */
+/* addr is always initialized: bpf_overflow_handler() sets it to 0 if need be */
 static const struct pe_field pe_fields[] = {
 	PE_FIELD(sample_period, PE_SAMPLE, perf_sample_data, period, 0),
 	PE_FIELD(addr, PE_SAMPLE, perf_sample_data, addr, 0),
 	PE_FIELD(data.sample_flags, PE_SAMPLE, perf_sample_data, sample_flags, 0),
-	SAMPLE(ip, ip, IP),
-	SAMPLE(pid, tid_entry.pid, TID),
-	SAMPLE(tid, tid_entry.tid, TID),
-	SAMPLE(time, time, TIME),
-	EVENT(id, PE_PRIMARY_EVENT, id),
-	EVENT(stream_id, PE_EVENT, id),
-	SAMPLE(cpu, cpu_entry.cpu, CPU),
-	EVENT(event_type, PE_EVENT, orig_type),
-	EVENT(event_config, PE_EVENT, attr.config),
-	SAMPLE(weight, weight.full, WEIGHT_TYPE),
-	SAMPLE(weight1, weight.var1_dw, WEIGHT_TYPE),
-	SAMPLE(weight2, weight.var2_w, WEIGHT_TYPE),
-	SAMPLE(weight3, weight.var3_w, WEIGHT_TYPE),
-	SAMPLE(data_src, data_src.val, DATA_SRC),
-	SAMPLE(txn, txn, TRANSACTION),
-	SAMPLE(phys_addr, phys_addr, PHYS_ADDR),
-	SAMPLE(data_page_size, data_page_size, DATA_PAGE_SIZE),
-	SAMPLE(code_page_size, code_page_size, CODE_PAGE_SIZE),
-	SAMPLE(cgroup, cgroup, CGROUP),
+	PE_SAMPLE_FIELD(ip, ip, IP),
+	PE_SAMPLE_FIELD(pid, tid_entry.pid, TID),
+	PE_SAMPLE_FIELD(tid, tid_entry.tid, TID),
+	PE_SAMPLE_FIELD(time, time, TIME),
+	PE_EVENT_FIELD(id, PE_PRIMARY_EVENT, id),
+	PE_EVENT_FIELD(stream_id, PE_EVENT, id),
+	PE_SAMPLE_FIELD(cpu, cpu_entry.cpu, CPU),
+	PE_EVENT_FIELD(event_type, PE_EVENT, orig_type),
+	PE_EVENT_FIELD(event_config, PE_EVENT, attr.config),
+	PE_SAMPLE_FIELD(weight, weight.full, WEIGHT_TYPE),
+	PE_SAMPLE_FIELD(weight1, weight.var1_dw, WEIGHT_TYPE),
+	PE_SAMPLE_FIELD(weight2, weight.var2_w, WEIGHT_TYPE),
+	PE_SAMPLE_FIELD(weight3, weight.var3_w, WEIGHT_TYPE),
+	PE_SAMPLE_FIELD(data_src, data_src.val, DATA_SRC),
+	PE_SAMPLE_FIELD(txn, txn, TRANSACTION),
+	PE_SAMPLE_FIELD(phys_addr, phys_addr, PHYS_ADDR),
+	PE_SAMPLE_FIELD(data_page_size, data_page_size, DATA_PAGE_SIZE),
+	PE_SAMPLE_FIELD(code_page_size, code_page_size, CODE_PAGE_SIZE),
+	PE_SAMPLE_FIELD(cgroup, cgroup, CGROUP),
 	PE_COUNT(callchain_nr, callchain,
 		 offsetof(struct perf_callchain_entry, nr) + LOW_U32, PERF_SAMPLE_CALLCHAIN),
 	PE_COUNT(branch_nr, br_stack,
@@ -128,7 +128,7 @@ static bool pe_is_aligned(int off, int size)
 {
 	if (off % size == 0)
 		return true;
-	/* struct pt_regs of 32 bits may leave what follows it so */
+	/* After a 32-bit struct pt_regs, u64 fields may be aligned to 4 bytes only */
 	return sizeof(unsigned long) == 4 && size == 8 && off % size == 4;
 }
 
@@ -144,13 +144,14 @@ bool pe_prog_is_valid_access(int off, int size, enum bpf_access_type type,
 	if (off < offsetofend(struct bpf_perf_event_data, regs))
 		return size == sizeof(long);
 
-	/* Padding is no field. */
+	/* Padding is not in the table. */
 	field = pe_find_field(off);
 	if (!field || off + size > field->off + field->size)
 		return false;
 	/*
-	 * On 32 bits the verifier cuts parts out of a word, and the rewrite loads
-	 * the field: they have the low word in common, if it is the first one.
+	 * For a narrow access on 32 bits, the verifier extracts the part from one
+	 * word, but the rewrite loads the whole field: this works only in the low
+	 * word, and only if that comes first.
 	 */
 	if (field->size > sizeof(long) && size != field->size &&
 	    (LOW_U32 || off + size > field->off + sizeof(long)))

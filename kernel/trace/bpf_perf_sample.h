@@ -4,7 +4,7 @@
 
 #include <linux/bpf.h>
 
-/* Of struct bpf_verifier_ops, for BPF_PROG_TYPE_PERF_EVENT */
+/* struct bpf_verifier_ops callbacks of BPF_PROG_TYPE_PERF_EVENT */
 bool pe_prog_is_valid_access(int off, int size, enum bpf_access_type type,
 			     const struct bpf_prog *prog,
 			     struct bpf_insn_access_aux *info);

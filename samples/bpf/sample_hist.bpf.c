@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sums samples up where they arise, and lets each n-th pass to the ring buffer.
+ * Aggregates samples in a map, and lets every n-th pass to the ring buffer.
  *
- * All of the sample is read by plain loads of the context: there is no BTF of the
- * kernel here, no helper, and no test whether a field is there. What the event does
- * not have reads 0.
+ * The sample is read by plain loads from the context: no BTF of the kernel, no
+ * helper, and no test whether a field is valid. Fields that the sample does not
+ * have read as 0.
  */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>

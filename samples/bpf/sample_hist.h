@@ -4,11 +4,11 @@
 
 #include <linux/types.h>
 
-/* Samples that are alike: where the data was, for whom, and how much it cost. */
+/* A row of the histogram: samples with the same cgroup, data source and cost */
 struct hist_key {
 	__u64 cgroup;
 	__u64 data_src;		/* union perf_mem_data_src */
-	__u32 cost;		/* bits of the weight: 0, 1, 2 to 3, 4 to 7, ... */
+	__u32 cost;		/* log2 bucket of the weight: 0, 1, 2-3, 4-7, ... */
 	__u32 __pad;
 };
 
@@ -19,7 +19,7 @@ struct hist_value {
 
 struct hist_counts {
 	__u64 samples;
-	__u64 no_room;		/* of them, not in the histogram */
+	__u64 no_room;		/* samples not in the histogram, which was full */
 };
 
 #define HIST_MAX_KEYS	10240

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sample_hist: which data does a command wait for, and for which cgroup?
+ * sample_hist: histogram of a command's samples by cgroup, data source and cost
  *
- * Runs a command with all its children under a perf event. A BPF program that is
- * attached when the event is opened sums the samples up by cgroup, source of the
- * data and cost; each n-th sample passes to the ring buffer, too.
+ * Runs a command and all its children under a perf event. A BPF program that is
+ * attached when the event is opened counts the samples; every n-th sample is also
+ * written to the ring buffer.
  *
  *	sample_hist -e page-faults -k 10 -- ls -R /usr
  *	sample_hist -e r1cd -c 1000 -- make	# x86, Intel: loads and their latency
@@ -37,13 +37,13 @@ static const char usage[] =
 	"  -e EVENT   page-faults (default), cpu-clock, cycles, or rHEX: a raw event\n"
 	"             of the CPU that samples addresses\n"
 	"  -c PERIOD  events per sample (1; cpu-clock: 100000 ns; cycles: 1000000)\n"
-	"  -k KEEP    write each KEEP-th sample to the ring buffer, 0: none (10)\n";
+	"  -k KEEP    write every KEEP-th sample to the ring buffer, 0: none (10)\n";
 
-static const char refused[] =
-	"sample_hist: the verifier refuses the program, see above: a kernel that says\n"
-	"  \"invalid bpf_context access\" does not have struct bpf_perf_sample_data\n";
+static const char load_rejected[] =
+	"sample_hist: the verifier rejected the program, see above. With\n"
+	"  \"invalid bpf_context access\", the kernel lacks struct bpf_perf_sample_data\n";
 
-/* Return: 0 or -EINVAL for a name that is none. */
+/* Return: 0, or -EINVAL for an unknown name. */
 static int parse_event(const char *name, struct perf_event_attr *attr)
 {
 	char *end;
@@ -72,7 +72,7 @@ static int parse_event(const char *name, struct perf_event_attr *attr)
 	return 0;
 }
 
-/* A child that runs @argv when something is written to @go. */
+/* Fork a child that runs @argv once a byte is written to @go. */
 static pid_t start_stopped(char **argv, int *go)
 {
 	int fds[2];
@@ -98,11 +98,11 @@ static pid_t start_stopped(char **argv, int *go)
 	return pid;
 }
 
-/* On one CPU, as the ring of an inherited event has to be. Return: 0 or -errno. */
+/* Per CPU: an inherited event can only be mapped on one CPU. Return: 0 or -errno. */
 static int ring__open(struct ring *ring, const struct bpf_program *prog,
 		      struct perf_event_attr *attr, pid_t pid, int cpu)
 {
-	/* The command waits for us: older kernels may attach the program later */
+	/* The command has not been executed yet: allow the fallback of older kernels */
 	LIBBPF_OPTS(bpf_perf_event_open_opts, opts, .target_is_stopped = true);
 
 	ring->fd = bpf_program__open_perf_event(prog, attr, pid, cpu, &opts);
@@ -113,7 +113,7 @@ static int ring__open(struct ring *ring, const struct bpf_program *prog,
 	return ring->page == MAP_FAILED ? -errno : 0;
 }
 
-/* Counts what is in the ring; a real reader would do more with it. */
+/* Count the records in the ring; a real reader would decode them. */
 static void ring__read(struct ring *ring)
 {
 	const char *data = (const char *)ring->page + ring->page->data_offset;
@@ -168,7 +168,7 @@ static void print_hist(int map)
 	}
 }
 
-/* What the program has counted is all its .bss. */
+/* The program's counters are all of its .bss. */
 static void print_counts(struct bpf_object *obj, const struct ring *rings, int nr)
 {
 	struct bpf_map *bss = bpf_object__find_map_by_name(obj, ".bss");
@@ -286,7 +286,7 @@ int main(int argc, char **argv)
 		return fail(filename, -errno);
 	err = set_keep(obj, keep) ?: bpf_object__load(obj);
 	if (err == -EACCES)
-		fputs(refused, stderr);
+		fputs(load_rejected, stderr);
 	if (err)
 		return fail(filename, err);
 	return run(obj, &attr, argv + optind);

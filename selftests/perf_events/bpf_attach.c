@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * BPF programs that are attached to perf events: which children have them, with
- * which cookie, and what is told of the times that they did not run.
+ * BPF programs of perf events: which events run them after a fork, with which
+ * cookie, are missed runs counted, and is a program freed when a fork fails?
  */
 #define _GNU_SOURCE
-#include <stdio.h>
+#include <errno.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "kselftest_harness.h"
-#include "bpf_event.h"
-#include "ksym_env.h"
+#include "lib/bpf_event.h"
+#include "lib/bpf_raw.h"
+#include "lib/btf_lookup.h"
+#include "lib/test_env.h"
 
 #define FORK_ID		"/sys/kernel/tracing/events/sched/sched_process_fork/id"
 #define COOKIE		0xabc
@@ -18,8 +20,10 @@
 #define MISS_PERIOD_NS	1000000	/* a sample may take a tenth of it under emulation */
 #define NR_UPDATES	20
 #define NR_MISSES	20
+#define LSM_HOOK	"bpf_lsm_perf_event_alloc"
+#define REFUSED		EKEYREJECTED	/* that no other check returns */
 
-/* From the id of a process to the cookie that its program has */
+/* A map from the id of a process to the cookie that its program saw */
 static int cookie_map(void)
 {
 	union bpf_attr attr = {
@@ -69,7 +73,7 @@ static int cookie_of(int map, pid_t pid, __u64 *cookie)
 	return bpf_raw(BPF_MAP_LOOKUP_ELEM, &attr);
 }
 
-/* A child that has page faults, and ends. Return: its id, or -errno. */
+/* Run a child that causes page faults and exits. Return: its id, or -errno. */
 static pid_t child_with_faults(void)
 {
 	pid_t pid = fork();
@@ -131,7 +135,7 @@ TEST_F(attach, cookie_is_inherited)
 	close_fd(&link);
 }
 
-/* The program of a tracepoint is there for all, also after the end of a child. */
+/* A child's exit must not detach the program of a tracepoint, which runs for all events. */
 TEST_F(attach, tracepoint_outlives_a_child)
 {
 	long id = read_number(FORK_ID);
@@ -146,7 +150,7 @@ TEST_F(attach, tracepoint_outlives_a_child)
 
 	if (id < 0)
 		SKIP(return, "no " FORK_ID ": mount tracefs");
-	self->map = bpf_raw_value_map(sizeof(__u64), NULL);
+	self->map = bpf_raw_value_map(sizeof(__u64));
 	ASSERT_LE(0, self->map);
 	self->prog = load_counter(BPF_PROG_TYPE_TRACEPOINT, self->map);
 	ASSERT_LE(0, self->prog);
@@ -163,8 +167,8 @@ TEST_F(attach, tracepoint_outlives_a_child)
 }
 
 /*
- * While a hash map is updated no program runs on that CPU, lest it updates that
- * map: samples are lost then, and counted.
+ * No program runs on a CPU that updates a hash map, as it might update the same
+ * map. Samples are dropped then, and recursion_misses counts them.
  */
 TEST_F_TIMEOUT(attach, misses_are_counted, TEST_S)
 {
@@ -180,7 +184,7 @@ TEST_F_TIMEOUT(attach, misses_are_counted, TEST_S)
 
 	attr.sample_period = MISS_PERIOD_NS;
 	ASSERT_LE(0, hash);
-	self->map = bpf_raw_value_map(sizeof(__u64), NULL);
+	self->map = bpf_raw_value_map(sizeof(__u64));
 	ASSERT_LE(0, self->map);
 	self->prog = load_counter(BPF_PROG_TYPE_PERF_EVENT, self->map);
 	ASSERT_LE(0, self->prog);
@@ -198,6 +202,58 @@ TEST_F_TIMEOUT(attach, misses_are_counted, TEST_S)
 	EXPECT_LT(0, runs);
 	EXPECT_LT(0, misses_of(self->prog));
 	close_fd(&hash);
+}
+
+/* Fork while an LSM program refuses new events. Return: 0 or -errno of fork(). */
+static int fork_refused(int lsm_prog)
+{
+	int link = bpf_raw_link(lsm_prog, BPF_LSM_MAC), err = 0;
+	pid_t pid;
+
+	if (link < 0)
+		return link;
+	pid = fork();
+	if (!pid)
+		_exit(0);
+	if (pid < 0)
+		err = -errno;
+	else
+		waitpid(pid, NULL, 0);
+	close(link);
+	return err;
+}
+
+/* The event of the child is freed when the LSM refuses it, and with it its program. */
+TEST_F_TIMEOUT(attach, failed_fork_frees_the_program, TEST_S)
+{
+	struct perf_event_attr attr = sw_event_attr(PERF_COUNT_SW_PAGE_FAULTS);
+	int hook = btf_vmlinux_id(LSM_HOOK, BTF_KIND_FUNC), lsm, err;
+	struct bpf_prog_info info;
+
+	lsm = hook < 0 ? hook :
+	      bpf_raw_load_return(BPF_PROG_TYPE_LSM, BPF_LSM_MAC, hook, -REFUSED);
+	if (lsm == -ENOENT || lsm == -EINVAL)
+		SKIP(return, "needs CONFIG_BPF_LSM");
+	ASSERT_LE(0, lsm) TH_LOG("%s: %s", LSM_HOOK, strerror(-lsm));
+	attr.inherit = 1;
+	self->map = bpf_raw_value_map(sizeof(__u64));
+	ASSERT_LE(0, self->map);
+	self->prog = load_counter(BPF_PROG_TYPE_PERF_EVENT, self->map);
+	ASSERT_LE(0, self->prog);
+	ASSERT_EQ(0, prog_info(self->prog, &info));
+	self->event = open_own_event(&attr);
+	ASSERT_LE(0, self->event);
+	ASSERT_EQ(0, event_ioctl(self->event, PERF_EVENT_IOC_SET_BPF, self->prog));
+
+	err = fork_refused(lsm);
+	close_fd(&lsm);
+	if (!err)
+		SKIP(return, "needs bpf in the boot parameter lsm=, or in CONFIG_LSM");
+	ASSERT_EQ(-REFUSED, err);
+	close_fd(&self->event);
+	close_fd(&self->prog);
+	EXPECT_TRUE(prog_goes_within(info.id, WAIT_MS))
+		TH_LOG("the program is still there %d ms later", WAIT_MS);
 }
 
 TEST_HARNESS_MAIN

@@ -1,35 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Do programs of perf events survive all who attach, inherit and detach them at the
- * same time?
+ * Stress BPF programs of perf events that are attached, inherited and detached at
+ * the same time.
  *
- * Processes fork, execute and end under inherited events; others open events of them
- * with a program, attach one by ioctl or by link, take the link away while the event
- * overflows, ask which program an event has, and close. When all are gone the
- * program is gone too. What the kernel has to say of it is in its log, on a kernel
- * with KASAN and lockdep.
+ * Processes fork, execute and exit under inherited events; others open events on
+ * them with a program, attach one by ioctl or by link, close the link while the
+ * event overflows, query the program of an event, and close. Once all have exited
+ * the program must be freed. Use after free and wrong locking show in the kernel
+ * log, if the kernel has KASAN and lockdep.
  *
- * It takes CHURN_S seconds; BPF_ATTACH_CHURN_SECONDS in the environment asks for more.
+ * It takes CHURN_S seconds, or BPF_ATTACH_CHURN_SECONDS if the environment has it.
  */
 #define _GNU_SOURCE
 #include <assert.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "kselftest_harness.h"
-#include "bpf_event.h"
-#include "ksym_env.h"
+#include "lib/bpf_event.h"
+#include "lib/bpf_raw.h"
+#include "lib/test_env.h"
 
 #define CHURN_S		15
 #define MAX_CHURN_S	7200
 #define PERIOD_NS	100000
 #define NR_FORKERS	2
 
-/* In memory that all processes share. */
+/* In memory that all processes share */
 struct churn {
 	time_t end;
 	bool over;		/* no more events are opened */
@@ -65,7 +68,7 @@ static struct perf_event_attr churn_attr(int prog)
 	return attr;
 }
 
-/* An event of some task that forks; it may have ended meanwhile. */
+/* An event on one of the tasks that fork, with @prog unless that is -1. */
 static int open_on_forker(int prog)
 {
 	struct perf_event_attr attr = churn_attr(prog);
@@ -73,7 +76,7 @@ static int open_on_forker(int prog)
 	return open_event_on(&attr, churn->forkers[rand() % NR_FORKERS], -1);
 }
 
-/* Each does its part once. Return: 0 or -errno. */
+/* One step of each process. Return: 0 or -errno. */
 
 static int fork_once(int prog)
 {
@@ -167,7 +170,7 @@ static const struct part {
 
 static_assert(sizeof(churn->done) / sizeof(*churn->done) >= NR_PARTS, "room for all");
 
-/* Those who fork go last: no event can be opened of a task that has ended. */
+/* The forking tasks end last: no event can be opened on a task that has exited. */
 static bool part_ends(unsigned int i)
 {
 	return i < NR_FORKERS ? __atomic_load_n(&churn->over, __ATOMIC_RELAXED) :
@@ -215,7 +218,7 @@ TEST_F_TIMEOUT(programs, survive_all_at_once, MAX_CHURN_S + TEST_S)
 		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, churn);
 	churn->end = time(NULL) + churn_seconds();
-	map = bpf_raw_value_map(sizeof(__u64), NULL);
+	map = bpf_raw_value_map(sizeof(__u64));
 	ASSERT_LE(0, map);
 	prog = load_counter(BPF_PROG_TYPE_PERF_EVENT, map);
 	ASSERT_LE(0, prog);

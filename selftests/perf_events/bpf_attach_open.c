@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * attr.bpf_attach: the program is there before the event counts anything, in each
- * child, and until the event is closed. What perf_event_open() refuses, and what
- * is told of the program.
+ * attr.bpf_attach: is the program attached before the event counts anything, in each
+ * child, and until the event is closed? What does perf_event_open() refuse, and is
+ * the program of an event reported?
  *
- * Programs return 0 here unless they are to let samples pass: a sample in the ring
- * is one that no program saw.
+ * Most programs here return 0, which drops the sample: a sample in the ring is one
+ * that no program saw.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,11 +18,13 @@
 #include <time.h>
 
 #include "kselftest_harness.h"
-#include "bpf_event.h"
-#include "ksym_env.h"
+#include "lib/bpf_event.h"
+#include "lib/bpf_raw.h"
+#include "lib/sample_ring.h"
+#include "lib/test_env.h"
 
 #define COOKIE		0xabc
-#define LOOP_S		40	/* or as many races and opens as there are in that time */
+#define LOOP_S		40	/* the longest that tests race and open */
 #define FORK_RACES	1000
 #define RACES_WITHOUT	100	/* for the figure without bpf_attach */
 #define NR_SWAPS	200
@@ -78,15 +80,6 @@ static unsigned int samples_in(const struct ring *ring)
 	return nr;
 }
 
-static int stay_on_cpu(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	return sched_setaffinity(0, sizeof(set), &set) ? -errno : 0;
-}
-
 FIXTURE(open) {
 	struct ring ring;
 	struct counts counts;
@@ -100,7 +93,7 @@ FIXTURE_SETUP(open)
 	self->prog = -1;
 	if (geteuid())
 		SKIP(return, "needs root");
-	self->map = bpf_raw_value_map(sizeof(struct counts), NULL);
+	self->map = bpf_raw_value_map(sizeof(struct counts));
 	ASSERT_LE(0, self->map);
 	self->prog = load_cookie_counter(self->map, 0);
 	ASSERT_LE(0, self->prog);
@@ -113,7 +106,7 @@ FIXTURE_TEARDOWN(open)
 	close_fd(&self->map);
 }
 
-/* The fd of the program is needed no more, and the cookie is the one that was given. */
+/* The event keeps the program when its fd is closed, and has the cookie of the attr. */
 TEST_F(open, attaches)
 {
 	struct perf_event_attr attr = attach_attr(self->prog);
@@ -128,7 +121,7 @@ TEST_F(open, attaches)
 	EXPECT_EQ(0, samples_in(&self->ring));
 }
 
-/* Not 0 lets samples pass. */
+/* A program that does not return 0 lets samples pass. */
 TEST_F(open, chains)
 {
 	struct perf_event_attr attr;
@@ -146,7 +139,7 @@ TEST_F(open, chains)
 	EXPECT_EQ(self->counts.runs, samples_in(&self->ring));
 }
 
-/* Forks children that have page faults, until it is told to end. */
+/* Start a process on @cpu that forks children with page faults until *@end is closed. */
 static pid_t start_forker(int cpu, int *end)
 {
 	int fds[2];
@@ -159,7 +152,7 @@ static pid_t start_forker(int cpu, int *end)
 		char c;
 
 		close(fds[1]);
-		if (stay_on_cpu(cpu))
+		if (run_on_cpu(cpu))
 			_exit(1);
 		fcntl(fds[0], F_SETFL, O_NONBLOCK);
 		while (read(fds[0], &c, 1) < 0) {
@@ -178,9 +171,8 @@ static pid_t start_forker(int cpu, int *end)
 }
 
 /*
- * Open an event of a task that forks all the time, and let it run on: with the
- * program in @attr, or attached at once. Return: samples that no program saw, or
- * -errno.
+ * Open an event on a task that forks all the time, with the program in @attr or
+ * attached right after that. Return: samples that no program saw, or -errno.
  */
 static int race_with_fork(pid_t forker, int cpu, struct perf_event_attr *attr, int prog)
 {
@@ -211,7 +203,7 @@ TEST_F_TIMEOUT(open, no_child_without, TEST_S)
 	forker = start_forker(cpu, &end);
 	ASSERT_LT(0, forker);
 	if (cpu)
-		ASSERT_EQ(0, stay_on_cpu(0));
+		ASSERT_EQ(0, run_on_cpu(0));
 	for (races = 0; races < FORK_RACES && time(NULL) < stop; races++) {
 		seen = race_with_fork(forker, cpu, &attr, self->prog);
 		ASSERT_LE(0, seen);
@@ -237,7 +229,7 @@ static void *fault_in_thread(void *arg)
 	return (void *)(long)fault_pages(4);
 }
 
-/* Threads, children, and what a child executes. */
+/* By threads, children, and programs that a child executes */
 TEST_F_TIMEOUT(open, is_inherited, TEST_S)
 {
 	struct perf_event_attr attr = attach_attr(self->prog);
@@ -275,7 +267,7 @@ TEST_F_TIMEOUT(open, is_inherited, TEST_S)
 	EXPECT_EQ(COOKIE * self->counts.runs, self->counts.cookies);
 }
 
-/* One end of a conversation: @nr times a page fault, then the other's turn. */
+/* @nr times: wait for the other task, cause a page fault, wake up the other task. */
 static int fault_in_turns(int from, int to, int nr)
 {
 	char c = 0;
@@ -287,7 +279,7 @@ static int fault_in_turns(int from, int to, int nr)
 	return 0;
 }
 
-/* How many samples of TID and STREAM_ID are of another task than the event's own. */
+/* Return: samples with the stream id of this task's event, taken in another task. */
 static unsigned int samples_of_others(const struct ring *ring)
 {
 	__u64 at = 0, own_id;
@@ -305,9 +297,9 @@ static unsigned int samples_of_others(const struct ring *ring)
 }
 
 /*
- * Parent and child in turns on one CPU: their contexts are swapped rather than
- * scheduled, and each runs with the events of the other. Both have the program, which
- * an event beside it has not, to tell that they were swapped.
+ * Parent and child take turns on one CPU: their contexts are swapped rather than
+ * scheduled, and each runs with the events of the other. Both have the program. A
+ * second event has none, and shows that the contexts were swapped.
  */
 TEST_F_TIMEOUT(open, contexts_are_swapped, TEST_S)
 {
@@ -321,7 +313,7 @@ TEST_F_TIMEOUT(open, contexts_are_swapped, TEST_S)
 	witness.disabled = 0;
 	witness.inherit = 1;
 	witness.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_STREAM_ID;
-	ASSERT_EQ(0, stay_on_cpu(0));
+	ASSERT_EQ(0, run_on_cpu(0));
 	ASSERT_EQ(0, pipe(ping));
 	ASSERT_EQ(0, pipe(pong));
 	ASSERT_EQ(0, ring__open_on(&self->ring, &attr, 0, 0));
@@ -343,7 +335,7 @@ TEST_F_TIMEOUT(open, contexts_are_swapped, TEST_S)
 	ring__close(&beside);
 }
 
-/* Each line is what perf_event_open() refuses, and how. */
+/* Each row is an attr that perf_event_open() refuses, and the errno. */
 TEST_F(open, errors)
 {
 	int other_type = bpf_raw_load_filter("no_perf_event");
@@ -388,7 +380,7 @@ TEST_F(open, errors)
 	close_fd(&other_type);
 }
 
-/* The attr of older user space, and of one that is newer than the kernel. */
+/* The attr of user space that is older or newer than the kernel */
 TEST_F(open, attr_sizes)
 {
 	struct {
@@ -408,7 +400,7 @@ TEST_F(open, attr_sizes)
 	EXPECT_EQ(sizeof(big.attr), big.attr.size);
 
 	old.size = PERF_ATTR_SIZE_VER9;
-	old.bpf_cookie = 1;	/* behind its end: nobody sees it */
+	old.bpf_cookie = 1;	/* is beyond old.size and ignored */
 	self->ring.event = open_own_event(&old);
 	EXPECT_LE(0, self->ring.event);
 	close_fd(&self->ring.event);
@@ -418,7 +410,7 @@ TEST_F(open, attr_sizes)
 	EXPECT_GT(0, open_own_event(&old));
 }
 
-/* One program for each event. */
+/* An event has one program at most. */
 TEST_F(open, has_one_program)
 {
 	struct perf_event_attr attr = attach_attr(self->prog);
@@ -436,8 +428,8 @@ static __u32 id_of(int prog)
 	return prog_info(prog, &info) ? 0 : info.id;
 }
 
-/* An administrator finds who runs the program. */
-TEST_F(open, is_told)
+/* By fdinfo and BPF_TASK_FD_QUERY */
+TEST_F(open, is_reported)
 {
 	struct perf_event_attr attr = attach_attr(self->prog);
 	union bpf_attr query = {}, old_query;
@@ -457,7 +449,7 @@ TEST_F(open, is_told)
 	EXPECT_EQ(BPF_FD_TYPE_PERF_EVENT, query.task_fd_query.fd_type);
 	EXPECT_EQ(COOKIE, query.task_fd_query.cookie);
 
-	/* What is behind a shorter attr stays as it was */
+	/* The kernel does not write beyond the size that it was called with. */
 	old_query.task_fd_query.cookie = 1;
 	ASSERT_EQ(0, syscall(__NR_bpf, BPF_TASK_FD_QUERY, &old_query,
 			     offsetof(union bpf_attr, task_fd_query.cookie)));
@@ -465,7 +457,7 @@ TEST_F(open, is_told)
 	EXPECT_EQ(1, old_query.task_fd_query.cookie);
 }
 
-/* With the last event the program goes, however many there were. */
+/* The program is freed with the last event, however many were opened. */
 TEST_F_TIMEOUT(open, does_not_leak, TEST_S)
 {
 	struct perf_event_attr attr = attach_attr(self->prog);
@@ -477,7 +469,7 @@ TEST_F_TIMEOUT(open, does_not_leak, TEST_S)
 	for (i = 0; i < NR_OPENS && time(NULL) < stop; i++) {
 		fd = open_own_event(&attr);
 		ASSERT_LE(0, fd);
-		/* this one is refused after it got the program: not the leader's CPU */
+		/* Refused after it got the program, as the leader is on another CPU */
 		ASSERT_EQ(-1, syscall(__NR_perf_event_open, &attr, 0, 0, fd, 0));
 		ASSERT_EQ(EINVAL, errno);
 		close(fd);
@@ -487,7 +479,7 @@ TEST_F_TIMEOUT(open, does_not_leak, TEST_S)
 	EXPECT_TRUE(prog_goes_within(id, WAIT_MS));
 }
 
-/* While a hash map is updated no program runs: the sample passes, if that is asked for. */
+/* No program runs while a hash map is updated: the sample passes, as the flag says. */
 TEST_F_TIMEOUT(open, pass_on_miss, TEST_S)
 {
 	struct perf_event_attr attr = attach_attr(self->prog);

@@ -1,26 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Load a BPF program, run it, and let it end, as fast as it goes:
+ * Load BPF programs, run them and unload them, as fast as possible:
  *
  *   bpf_load_cycles CYCLES PROCESSES [MILLISECONDS]
  *
- * Every second program is one of its own, number N of them: its function is
- * cycle_N, its source "return N;", it gets maps after it was loaded, as libbpf
- * does with .rodata, and runs for some milliseconds, or for as many as are asked
- * for, so that a profiler meets it. The others have two functions, a map and an
- * exception callback, and run once.
+ * Every second program differs from all others. Number N of them has the function
+ * cycle_N with the source "return N;", gets maps after it was loaded, as libbpf
+ * does with .rodata, and runs until MILLISECONDS have passed, at least 20,000 times,
+ * so that a profiler takes samples of it. The others have two functions, a map and
+ * an exception callback, and run once.
  *
- * Makes no judgement: what is seen of the programs is for others to tell, perf
- * record for one. Prints how many programs there were.
+ * This is no test but a load for one, of perf record for example. It prints how
+ * many programs there were.
  */
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
+#include <unistd.h>
+#include <linux/btf.h>
 
-#include "bpf_info.h"
-#include "bpf_raw.h"
+#include "lib/bpf_info.h"
+#include "lib/bpf_raw.h"
+#include "lib/test_env.h"
 
 #define NUMBERED_INSNS	96
 #define NUMBERED_RUNS	20000
@@ -33,7 +39,7 @@ struct numbered_btf {
 	char strs[96];
 };
 
-/* Names of program @nr. Return: an fd or -errno; @line: of line 1 */
+/* The BTF of program @nr, and its line 1 in @line. Return: an fd or -errno. */
 static int numbered_btf__load(int nr, struct bpf_line_info *line)
 {
 	enum { S_INT = 1, S_MAIN = 5 };
@@ -103,7 +109,7 @@ static int numbered_prog__bind_maps(int prog)
 		union bpf_attr attr = { .prog_bind_map = { .prog_fd = prog } };
 
 		if (!maps[i])
-			maps[i] = bpf_raw_value_map(sizeof(__u64), NULL);
+			maps[i] = bpf_raw_value_map(sizeof(__u64));
 		if (maps[i] < 0)
 			return maps[i];
 		attr.prog_bind_map.map_fd = maps[i];
@@ -114,18 +120,10 @@ static int numbered_prog__bind_maps(int prog)
 	return 0;
 }
 
-static long now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 /* Return: 0 or -errno */
 static int numbered_prog__run(int prog, long ms)
 {
-	long end = now_ms() + ms;
+	__u64 end = now_ms() + ms;
 	int err;
 
 	do {
@@ -134,7 +132,7 @@ static int numbered_prog__run(int prog, long ms)
 	return err;
 }
 
-/* Every @step-th program from @first on */
+/* Every @step-th program, beginning with @first */
 static int cycles(int first, int nr, int step, long ms)
 {
 	int i, prog, err, turn = 0;

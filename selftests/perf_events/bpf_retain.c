@@ -1,82 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What bpf_prog_info tells of a program, after the program's end: attr.bpf_retain
- * and PERF_EVENT_IOC_BPF_PROG_FD.
+ * bpf_prog_info of unloaded programs: attr.bpf_retain and PERF_EVENT_IOC_BPF_PROG_FD.
  *
- * A program with everything there is to tell is read while it lives and after
- * it has ended: the answers have to be equal. Then the limits: nothing without an
- * event that asks for it, nothing beyond the budget, nothing for those who may
- * not have it, and nothing is left when the last event is closed.
+ * A program that uses all parts of bpf_prog_info is read while it is loaded and
+ * after it was unloaded: both must be equal. The other tests are about the limits:
+ * nothing is retained without an event that asks for it, beyond the budget, or when
+ * the last event is closed, and nothing is shown without the capabilities for it.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <sched.h>
-#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "kselftest_harness.h"
-#include "bpf_info.h"
-#include "bpf_raw.h"
-#include "ksym_env.h"
-#include "ksym_ring.h"
+#include "lib/bpf_info.h"
+#include "lib/bpf_raw.h"
+#include "lib/btf_lookup.h"
+#include "lib/ksym_ring.h"
+#include "lib/retained.h"
+#include "lib/test_env.h"
 
-#define BUDGET		"/proc/sys/kernel/perf_bpf_retain_kb"
 #define KPTR_RESTRICT	"/proc/sys/kernel/kptr_restrict"
 #define JIT_HARDEN	"/proc/sys/net/core/bpf_jit_harden"
 #define PARANOID	"/proc/sys/kernel/perf_event_paranoid"
 #define NOBODY		1000
 
-static struct perf_event_attr dummy_attr(bool retain)
-{
-	return (struct perf_event_attr) {
-		.type = PERF_TYPE_SOFTWARE,
-		.config = PERF_COUNT_SW_DUMMY,
-		.size = sizeof(struct perf_event_attr),
-		.bpf_event = 1,
-		.bpf_retain = retain,
-	};
-}
-
-/* Return: an event on CPU 0, or -errno. */
-static int open_event(bool retain)
-{
-	struct perf_event_attr attr = dummy_attr(retain);
-	int fd = syscall(__NR_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
-
-/* Return: a file of the program that had @id, or -errno. */
-static int ended_prog(int event, __u32 id)
-{
-	int fd = ioctl(event, PERF_EVENT_IOC_BPF_PROG_FD, id);
-
-	return fd < 0 ? -errno : fd;
-}
-
-/* Load a program, read what is told of it, and let it end. Return: 0 or -errno. */
-static int tell_and_end(struct info_copy *c, bool *throws)
+/* Load a program, read its bpf_prog_info, and unload it. Return: 0 or -errno. */
+static int read_and_unload(struct info_copy *c, bool *throws)
 {
 	int prog = info_prog__load(throws), err = prog;
 
 	if (prog >= 0)
 		err = info_copy__read(c, prog, *throws);
 	close_fd(&prog);
-	return err;
-}
-
-static int write_number(const char *path, long number)
-{
-	FILE *f = fopen(path, "we");
-	int err = 0;
-
-	if (!f)
-		return -errno;
-	fprintf(f, "%ld\n", number);
-	if (fclose(f))
-		err = -errno;
 	return err;
 }
 
@@ -92,7 +52,7 @@ FIXTURE(retain) {
 
 FIXTURE_SETUP(retain)
 {
-	const char *reason = cannot_run();
+	const char *reason = skip_reason();
 
 	self->event = -1;
 	self->budget = -1;
@@ -100,7 +60,7 @@ FIXTURE_SETUP(retain)
 	self->jit_harden = read_number(JIT_HARDEN);
 	if (reason)
 		SKIP(return, "%s", reason);
-	self->event = open_event(true);
+	self->event = open_retain_event(true);
 	ASSERT_LE(0, self->event)
 		TH_LOG("an event with attr.bpf_retain: %s", strerror(-self->event));
 	self->budget = read_number(BUDGET);
@@ -117,8 +77,9 @@ FIXTURE_TEARDOWN(retain)
 }
 
 /*
- * What was told of a program, and what is told after its end, but for what is not
- * kept. Return: where they differ, or NULL.
+ * Compare bpf_prog_info of a program from before and after it was unloaded, except
+ * the translated instructions, which are not retained. Return: where they differ,
+ * or NULL.
  */
 static const char *differ(const struct info_copy *lived, const struct info_copy *ended)
 {
@@ -128,7 +89,7 @@ static const char *differ(const struct info_copy *lived, const struct info_copy 
 		return "xlated_prog_len";
 	info.xlated_prog_len = 0;
 
-	/* Where each of them was read to; 0 what may not be seen */
+	/* Buffers of the caller, or 0 for what the caller may not see */
 	info.jited_prog_insns = ended->info.jited_prog_insns;
 	info.jited_ksyms = ended->info.jited_ksyms;
 	info.jited_func_lens = ended->info.jited_func_lens;
@@ -169,7 +130,7 @@ TEST_F_TIMEOUT(retain, told_as_before, TEST_S)
 	bool throws;
 	int fd, btf_fd;
 
-	ASSERT_EQ(0, tell_and_end(&lived, &throws));
+	ASSERT_EQ(0, read_and_unload(&lived, &throws));
 	ASSERT_EQ(2 + throws, lived.info.nr_jited_ksyms);
 	ASSERT_EQ(2, lived.info.nr_func_info);
 	ASSERT_EQ(4, lived.info.nr_jited_line_info);
@@ -188,52 +149,22 @@ TEST_F_TIMEOUT(retain, told_as_before, TEST_S)
 	EXPECT_LE(0, btf_fd) TH_LOG("BTF: %s", strerror(-btf_fd));
 	close_fd(&btf_fd);
 
-	/* What it tells outlives the event */
+	/* The file outlives the event. */
 	close_fd(&self->event);
 	memset(&ended, 0, sizeof(ended));
 	EXPECT_EQ(0, info_copy__read(&ended, fd, throws));
 	expect_same(_metadata, &lived, &ended);
 
-	/* It is no program */
+	/* It cannot be run. */
 	EXPECT_EQ(-EINVAL, bpf_raw_test_run(fd));
 	close_fd(&fd);
 }
 
-/* Older tools take each function in jited_ksyms to have a func_info. */
-TEST_F_TIMEOUT(retain, hidden_functions_when_asked, TEST_S)
-{
-	struct info_copy with, without;
-	bool throws;
-	int prog = info_prog__load(&throws);
-
-	ASSERT_LE(0, prog);
-	ASSERT_EQ(0, info_copy__read(&without, prog, false));
-	EXPECT_EQ(2, without.info.nr_jited_ksyms);
-	EXPECT_EQ(0, without.info.nr_hidden_funcs);
-	/* Their lines are not those of others */
-	EXPECT_EQ(without.ksyms[0], without.jited_lines[0]);
-	EXPECT_EQ(without.ksyms[1], without.jited_lines[3]);
-	if (!throws) {
-		close_fd(&prog);
-		SKIP(return, "the kernel has no BPF exceptions: no hidden function");
-	}
-
-	ASSERT_EQ(0, info_copy__read(&with, prog, true));
-	EXPECT_EQ(3, with.info.nr_jited_ksyms);
-	EXPECT_EQ(3, with.info.nr_jited_func_lens);
-	EXPECT_EQ(3, with.info.nr_prog_tags);
-	EXPECT_EQ(2, with.info.nr_func_info);
-	EXPECT_EQ(1, with.info.nr_hidden_funcs);
-	EXPECT_EQ(without.info.jited_prog_len + with.lens[2], with.info.jited_prog_len);
-	EXPECT_NE(0, with.ksyms[2]);
-	close_fd(&prog);
-}
-
-/* The UNLOAD record says that there is something to ask for. */
+/* The UNLOAD record has a flag for programs that are retained. */
 TEST_F_TIMEOUT(retain, record_says_so, TEST_S)
 {
-	struct perf_event_attr attr = dummy_attr(false);
-	__u64 end = ksym_now_ms() + WAIT_MS, now = 0;
+	struct perf_event_attr attr = retain_attr(false);
+	__u64 end = now_ms() + WAIT_MS, now = 0;
 	struct info_copy c;
 	struct ksym_rings rings;
 	const struct ksym_rec *unload = NULL;
@@ -241,14 +172,14 @@ TEST_F_TIMEOUT(retain, record_says_so, TEST_S)
 	size_t i;
 
 	ASSERT_EQ(0, ksym_rings__open(&rings, &attr));
-	ASSERT_EQ(0, tell_and_end(&c, &throws));
+	ASSERT_EQ(0, read_and_unload(&c, &throws));
 	while (!unload && now < end && !ksym_rings__drain(&rings)) {
 		for (i = 0; i < rings.nr_recs; i++)
 			if (rings.recs[i].type == PERF_RECORD_BPF_EVENT &&
 			    rings.recs[i].k.ksym_type == PERF_BPF_EVENT_PROG_UNLOAD &&
 			    rings.recs[i].k.addr == c.info.id)
 				unload = &rings.recs[i];
-		now = ksym_now_ms();
+		now = now_ms();
 		if (!unload && now < end)
 			poll(rings.fds, rings.nr, end - now);
 	}
@@ -271,10 +202,10 @@ TEST_F_TIMEOUT(retain, nothing_that_lives, TEST_S)
 	close_fd(&prog);
 }
 
-/* An event that did not ask for it, and one that came too late. */
+/* An event without attr.bpf_retain, and one that was opened too late. */
 TEST_F_TIMEOUT(retain, nothing_unasked, TEST_S)
 {
-	int plain = open_event(false), late;
+	int plain = open_retain_event(false), late;
 	struct info_copy c;
 	bool throws;
 
@@ -284,24 +215,24 @@ TEST_F_TIMEOUT(retain, nothing_unasked, TEST_S)
 	close_fd(&plain);
 
 	close_fd(&self->event);
-	ASSERT_EQ(0, tell_and_end(&c, &throws));
-	late = open_event(true);
+	ASSERT_EQ(0, read_and_unload(&c, &throws));
+	late = open_retain_event(true);
 	ASSERT_LE(0, late);
 	EXPECT_EQ(-ENOENT, ended_prog(late, c.info.id));
 	close_fd(&late);
 }
 
-/* O_NONBLOCK: not yet, until it is there; the wait of others has an end. */
+/* O_NONBLOCK: -EAGAIN until the program is retained. */
 TEST_F_TIMEOUT(retain, without_waiting, TEST_S)
 {
-	__u64 end = ksym_now_ms() + WAIT_MS;
+	__u64 end = now_ms() + WAIT_MS;
 	struct info_copy c;
 	int fd = -EAGAIN;
 	bool throws;
 
 	ASSERT_EQ(0, fcntl(self->event, F_SETFL, O_NONBLOCK));
-	ASSERT_EQ(0, tell_and_end(&c, &throws));
-	while (fd == -EAGAIN && ksym_now_ms() < end) {
+	ASSERT_EQ(0, read_and_unload(&c, &throws));
+	while (fd == -EAGAIN && now_ms() < end) {
 		fd = ended_prog(self->event, c.info.id);
 		sched_yield();
 	}
@@ -309,15 +240,15 @@ TEST_F_TIMEOUT(retain, without_waiting, TEST_S)
 	close_fd(&fd);
 }
 
-/* End @nr programs, and wait for the last. Return: 0 or -errno. */
-static int end_programs(int event, int nr)
+/* Load and unload @nr programs, and wait for the last. Return: 0 or -errno. */
+static int unload_programs(int event, int nr)
 {
 	struct info_copy c;
 	bool throws;
 	int fd, err;
 
 	while (nr--) {
-		err = tell_and_end(&c, &throws);
+		err = read_and_unload(&c, &throws);
 		if (err)
 			return err;
 	}
@@ -327,15 +258,15 @@ static int end_programs(int event, int nr)
 	return fd < 0 && fd != -ENOENT ? fd : 0;
 }
 
-/* Return: how many are kept, which are @nr or more, unless it takes too long. */
+/* Wait up to WAIT_MS until @nr programs are retained. Return: how many are. */
 static long long wait_for_kept(int event, int nr)
 {
-	__u64 end = ksym_now_ms() + WAIT_MS;
+	__u64 end = now_ms() + WAIT_MS;
 	long long kept;
 
 	do {
 		kept = fdinfo_number(event, "bpf_retained");
-	} while (kept >= 0 && kept < nr && ksym_now_ms() < end && !usleep(10000));
+	} while (kept >= 0 && kept < nr && now_ms() < end && !usleep(10000));
 	return kept;
 }
 
@@ -346,24 +277,24 @@ TEST_F_TIMEOUT(retain, budget, TEST_S)
 
 	ASSERT_LE(0, evicted);
 	ASSERT_EQ(0, set_budget(64));
-	ASSERT_EQ(0, end_programs(self->event, 100));
+	ASSERT_EQ(0, unload_programs(self->event, 100));
 	EXPECT_GE(64 << 10, fdinfo_number(self->event, "bpf_retained_bytes"));
 	EXPECT_LT(0, fdinfo_number(self->event, "bpf_retained"));
 	EXPECT_LT(evicted, fdinfo_number(self->event, "bpf_retain_evicted"));
 	EXPECT_EQ(lost, fdinfo_number(self->event, "bpf_retain_lost"));
 
-	/* A smaller one holds at once */
+	/* A smaller budget takes effect at once. */
 	ASSERT_EQ(0, set_budget(0));
 	EXPECT_EQ(0, fdinfo_number(self->event, "bpf_retained"));
 	EXPECT_EQ(0, fdinfo_number(self->event, "bpf_retained_bytes"));
-	ASSERT_EQ(0, end_programs(self->event, 1));
+	ASSERT_EQ(0, unload_programs(self->event, 1));
 	EXPECT_EQ(0, fdinfo_number(self->event, "bpf_retained"));
 }
 
 #define NR_LARGE	4000
 #define TYPES_SIZE	(40 << 10)
 
-/* A program of some 28 KB, with the types @btf unless that is 0 */
+/* Load a program of about 28 KB, with the types of @btf unless that is 0. */
 static int load_large(int nr, int btf)
 {
 	static struct bpf_insn insns[NR_LARGE];
@@ -384,24 +315,24 @@ static int load_large(int nr, int btf)
 	return bpf_raw_load(&attr, insns, nr);
 }
 
-/* What does not fit alone does not drive out others. */
+/* A program that exceeds the budget alone does not evict others. */
 TEST_F_TIMEOUT(retain, too_large, TEST_S)
 {
 	long long kept;
 	int prog;
 
 	ASSERT_EQ(0, set_budget(8));
-	ASSERT_EQ(0, end_programs(self->event, 2));
+	ASSERT_EQ(0, unload_programs(self->event, 2));
 	kept = fdinfo_number(self->event, "bpf_retained");
 	EXPECT_LT(0, kept);
 	prog = load_large(NR_LARGE, 0);
 	ASSERT_LE(0, prog);
 	close_fd(&prog);
-	ASSERT_EQ(0, end_programs(self->event, 1));
+	ASSERT_EQ(0, unload_programs(self->event, 1));
 	EXPECT_LE(kept, fdinfo_number(self->event, "bpf_retained"));
 }
 
-/* Nor if it fits without the types that it shares with one that is kept. */
+/* Nor does one that would fit without the types it shares with a retained program. */
 TEST_F_TIMEOUT(retain, too_large_with_types, TEST_S)
 {
 	int btf = info_btf__load(TYPES_SIZE), prog;
@@ -412,7 +343,7 @@ TEST_F_TIMEOUT(retain, too_large_with_types, TEST_S)
 	prog = load_large(2, btf);
 	ASSERT_LE(0, prog);
 	close_fd(&prog);
-	ASSERT_EQ(0, end_programs(self->event, 1));
+	ASSERT_EQ(0, unload_programs(self->event, 1));
 	kept = wait_for_kept(self->event, 2);
 	EXPECT_LE(2, kept);
 	EXPECT_LT(TYPES_SIZE, fdinfo_number(self->event, "bpf_retained_bytes"));
@@ -420,12 +351,12 @@ TEST_F_TIMEOUT(retain, too_large_with_types, TEST_S)
 	prog = load_large(NR_LARGE, btf);
 	ASSERT_LE(0, prog);
 	close_fd(&prog);
-	ASSERT_EQ(0, end_programs(self->event, 1));
+	ASSERT_EQ(0, unload_programs(self->event, 1));
 	EXPECT_LE(kept, fdinfo_number(self->event, "bpf_retained"));
 	close_fd(&btf);
 }
 
-/* Who has a file of it, has it; what was asked for is no loss. */
+/* A file that is open stays valid, and programs that were asked for are not evicted ones. */
 TEST_F_TIMEOUT(retain, asked_is_not_lost, TEST_S)
 {
 	long long evicted = fdinfo_number(self->event, "bpf_retain_evicted");
@@ -433,7 +364,7 @@ TEST_F_TIMEOUT(retain, asked_is_not_lost, TEST_S)
 	bool throws;
 	int fd;
 
-	ASSERT_EQ(0, tell_and_end(&lived, &throws));
+	ASSERT_EQ(0, read_and_unload(&lived, &throws));
 	fd = ended_prog(self->event, lived.info.id);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, set_budget(0));
@@ -444,10 +375,10 @@ TEST_F_TIMEOUT(retain, asked_is_not_lost, TEST_S)
 	close_fd(&fd);
 }
 
-/* The last event takes all along, whatever the state. */
+/* Closing the last event frees all that is retained, in any state. */
 TEST_F_TIMEOUT(retain, gone_with_the_event, TEST_S)
 {
-	__u64 end = ksym_now_ms() + WAIT_MS;
+	__u64 end = now_ms() + WAIT_MS;
 	int i, fd, pending = 0;
 	long long kept = -1;
 
@@ -455,9 +386,9 @@ TEST_F_TIMEOUT(retain, gone_with_the_event, TEST_S)
 		struct info_copy c;
 		bool throws;
 
-		ASSERT_EQ(0, tell_and_end(&c, &throws));
+		ASSERT_EQ(0, read_and_unload(&c, &throws));
 		if (i & 1) {
-			ASSERT_LE(0, end_programs(self->event, 1));
+			ASSERT_LE(0, unload_programs(self->event, 1));
 		} else {
 			ASSERT_EQ(0, fcntl(self->event, F_SETFL, O_NONBLOCK));
 			fd = ended_prog(self->event, c.info.id);
@@ -465,15 +396,15 @@ TEST_F_TIMEOUT(retain, gone_with_the_event, TEST_S)
 			close_fd(&fd);
 		}
 		close_fd(&self->event);
-		self->event = open_event(true);
+		self->event = open_retain_event(true);
 		ASSERT_LE(0, self->event);
 	}
 	EXPECT_LT(0, pending);
 
-	/* What had not quite ended, did so for an event that is there again */
+	/* Programs that were about to be freed may be retained for the next event. */
 	close_fd(&self->event);
-	while (kept && ksym_now_ms() < end) {
-		self->event = open_event(true);
+	while (kept && now_ms() < end) {
+		self->event = open_retain_event(true);
 		ASSERT_LE(0, self->event);
 		kept = fdinfo_number(self->event, "bpf_retained");
 		close_fd(&self->event);
@@ -481,8 +412,6 @@ TEST_F_TIMEOUT(retain, gone_with_the_event, TEST_S)
 	}
 	EXPECT_EQ(0, kept);
 }
-
-/* Who one may be, beside root */
 
 static int set_caps(__u64 caps)
 {
@@ -512,7 +441,7 @@ static int exit_status(pid_t pid)
 	       WEXITSTATUS(status) : 99;
 }
 
-/* Without address, code and lines: as bpf_prog_info without CAP_BPF, which says nothing. */
+/* No address, code and lines, as in bpf_prog_info of a loaded program without CAP_BPF. */
 static int sees_nothing(int file)
 {
 	struct info_copy c;
@@ -524,7 +453,7 @@ static int sees_nothing(int file)
 	return strcmp(c.info.name, INFO_PROG_NAME) ? 12 : 0;
 }
 
-/* All that root does, who asked for the file */
+/* The same as root, which opened the file */
 static int sees_all(int file)
 {
 	struct info_copy c;
@@ -545,7 +474,7 @@ static int try_as(int uid, __u64 caps, int event, __u32 id, int file, int (*look
 		return exit_status(pid);
 	if (become(uid, caps))
 		_exit(1);
-	if (open_event(true) != -EACCES)
+	if (open_retain_event(true) != -EACCES)
 		_exit(2);
 	if (ended_prog(event, id) != -EPERM)
 		_exit(3);
@@ -561,7 +490,7 @@ TEST_F_TIMEOUT(retain, for_who_may, TEST_S)
 	__u32 id;
 	int fd;
 
-	ASSERT_EQ(0, tell_and_end(&c, &throws));
+	ASSERT_EQ(0, read_and_unload(&c, &throws));
 	id = c.info.id;
 	fd = ended_prog(self->event, id);
 	ASSERT_LE(0, fd);
@@ -574,10 +503,10 @@ TEST_F_TIMEOUT(retain, for_who_may, TEST_S)
 enum { SEES_NO_ADDRESS, SEES_ADDRESSES, FAILED };
 
 /*
- * What a child that becomes @uid with @caps is told of a program of its own, before
- * its end and after it.
+ * Compare what a child that becomes @uid with @caps can read of its own program
+ * before and after that is unloaded. Return: SEES_... or FAILED and more.
  */
-static int told_alike(int uid, __u64 caps, int event)
+static int sees_alike(int uid, __u64 caps, int event)
 {
 	struct info_copy lived, ended;
 	bool throws;
@@ -586,7 +515,7 @@ static int told_alike(int uid, __u64 caps, int event)
 
 	if (pid)
 		return exit_status(pid);
-	if (become(uid, caps) || tell_and_end(&lived, &throws))
+	if (become(uid, caps) || read_and_unload(&lived, &throws))
 		_exit(FAILED);
 	fd = ended_prog(event, lived.info.id);
 	if (fd < 0)
@@ -598,7 +527,7 @@ static int told_alike(int uid, __u64 caps, int event)
 	_exit(ended.code[0] ? SEES_ADDRESSES : SEES_NO_ADDRESS);
 }
 
-/* What hides addresses from whom while a program lives, does so after its end. */
+/* The sysctls that hide addresses of loaded programs hide them of unloaded ones. */
 TEST_F_TIMEOUT(retain, masked_as_before, TEST_S)
 {
 	bool profilers_see = read_number(PARANOID) <= 1;
@@ -608,16 +537,16 @@ TEST_F_TIMEOUT(retain, masked_as_before, TEST_S)
 		for (harden = 0; harden <= 2; harden++) {
 			ASSERT_EQ(0, write_number(KPTR_RESTRICT, kptr));
 			ASSERT_EQ(0, write_number(JIT_HARDEN, harden));
-			EXPECT_EQ(kptr < 2, told_alike(0, 0, self->event));
-			EXPECT_EQ(kptr < 2, told_alike(NOBODY, CAP(SYS_ADMIN) | CAP(SYSLOG),
+			EXPECT_EQ(kptr < 2, sees_alike(0, 0, self->event));
+			EXPECT_EQ(kptr < 2, sees_alike(NOBODY, CAP(SYS_ADMIN) | CAP(SYSLOG),
 						       self->event));
 			EXPECT_EQ(!kptr && profilers_see,
-				  told_alike(NOBODY, CAP(SYS_ADMIN), self->event));
+				  sees_alike(NOBODY, CAP(SYS_ADMIN), self->event));
 		}
 	}
 }
 
-/* Root in a user namespace is nobody here. */
+/* Root of a user namespace has none of the capabilities. */
 TEST_F_TIMEOUT(retain, not_in_a_user_namespace, TEST_S)
 {
 	struct info_copy c;
@@ -625,13 +554,13 @@ TEST_F_TIMEOUT(retain, not_in_a_user_namespace, TEST_S)
 	pid_t pid;
 	int status;
 
-	ASSERT_EQ(0, tell_and_end(&c, &throws));
+	ASSERT_EQ(0, read_and_unload(&c, &throws));
 	pid = fork();
 	ASSERT_LE(0, pid);
 	if (!pid) {
 		if (unshare(CLONE_NEWUSER))
 			_exit(errno == EINVAL ? 77 : 1);
-		if (open_event(true) != -EACCES)
+		if (open_retain_event(true) != -EACCES)
 			_exit(2);
 		_exit(ended_prog(self->event, c.info.id) == -EPERM ? 0 : 3);
 	}
@@ -642,22 +571,18 @@ TEST_F_TIMEOUT(retain, not_in_a_user_namespace, TEST_S)
 	EXPECT_EQ(0, WEXITSTATUS(status));
 }
 
-/* What no other check gives for an answer */
+/* An errno that no other check returns */
 #define REFUSED		EKEYREJECTED
 
-/* Return: a program that answers -REFUSED for the LSM hook @hook, or -errno. */
+/* Return: a program that returns -REFUSED from the LSM hook @hook, or -errno. */
 static int load_refusal(const char *hook)
 {
-	struct btf_lookup btf;
-	int id = btf_lookup__open(&btf, BTF_VMLINUX);
+	int id = btf_vmlinux_id(hook, BTF_KIND_FUNC);
 
-	if (!id)
-		id = btf_lookup__find(&btf, hook, BTF_KIND_FUNC, NULL);
-	btf_lookup__close(&btf);
 	return id < 0 ? id : bpf_raw_load_return(BPF_PROG_TYPE_LSM, BPF_LSM_MAC, id, -REFUSED);
 }
 
-/* Return: why it cannot refuse here, or NULL when it did and no longer does. */
+/* Return: why @hook cannot refuse on this machine, or NULL after it was tested. */
 static const char *expect_refused(struct __test_metadata *_metadata, const char *hook,
 				  int event, __u32 id)
 {
@@ -671,7 +596,7 @@ static const char *expect_refused(struct __test_metadata *_metadata, const char 
 	EXPECT_EQ(0, info_copy__read(&c, prog, false));
 	link = bpf_raw_link(prog, BPF_LSM_MAC);
 	EXPECT_LE(0, link) TH_LOG("%s: %s", hook, strerror(-link));
-	/* Both hooks are asked here, so that is what tells whether they are at all */
+	/* This calls both hooks, and so shows whether bpf is an active LSM. */
 	by_id.prog_id = c.info.id;
 	asked = bpf_raw(BPF_PROG_GET_FD_BY_ID, &by_id);
 	fd = ended_prog(event, id);
@@ -687,7 +612,7 @@ static const char *expect_refused(struct __test_metadata *_metadata, const char 
 	return NULL;
 }
 
-/* As BPF_PROG_GET_FD_BY_ID, for which an LSM has two hooks. */
+/* The same two LSM hooks as for BPF_PROG_GET_FD_BY_ID */
 TEST_F_TIMEOUT(retain, unless_an_lsm_refuses, TEST_S)
 {
 	struct info_copy lived, ended;
@@ -695,7 +620,7 @@ TEST_F_TIMEOUT(retain, unless_an_lsm_refuses, TEST_S)
 	bool throws;
 	int fd;
 
-	ASSERT_EQ(0, tell_and_end(&lived, &throws));
+	ASSERT_EQ(0, read_and_unload(&lived, &throws));
 	reason = expect_refused(_metadata, "bpf_lsm_bpf", self->event, lived.info.id) ?:
 		 expect_refused(_metadata, "bpf_lsm_bpf_prog", self->event, lived.info.id);
 	if (reason)

@@ -1,40 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Does what is kept of BPF programs survive all who use it at the same time?
+ * Stress retained information of BPF programs.
  *
- * Processes load programs and let them end, read what is told of all there are
- * by id, ask events for what has ended, close events while they are asked, fork
- * and are killed while they hold one, and change the budget. Nobody may be told
- * of another program than the one that was asked for, or run into an error that
- * has no reason here; and when all are gone, nothing is kept. What the kernel
- * has to say of it is in its log, on a kernel with KASAN and lockdep.
+ * Processes load and unload programs, read bpf_prog_info of all programs by id, ask
+ * events for unloaded ones, close events while they are asked, fork and are killed
+ * while they hold an event, and change the budget. The answer must be about the
+ * program that was asked for, no call may fail for a reason that is not expected
+ * here, and in the end nothing may be retained. Use after free and wrong locking
+ * show in the kernel log, if the kernel has KASAN and lockdep.
  *
- * It takes CHURN_MS; BPF_CHURN_SECONDS in the environment asks for more.
+ * It takes CHURN_MS, or BPF_CHURN_SECONDS if the environment has it.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "kselftest_harness.h"
-#include "bpf_info.h"
-#include "bpf_raw.h"
-#include "ksym_env.h"
-#include "ksym_ring.h"
+#include "lib/bpf_info.h"
+#include "lib/bpf_raw.h"
+#include "lib/retained.h"
+#include "lib/test_env.h"
 
-#define BUDGET		"/proc/sys/kernel/perf_bpf_retain_kb"
 #define CHURN_MS	15000
 #define MAX_CHURN_S	7200
-#define NR_IDS		64	/* of those that ended last */
+#define NR_IDS		64	/* of the programs that were unloaded last */
 #define NR_KEPT		8	/* files that outlive the event they came from */
 
-/* In memory that all processes share. */
+/* In memory that all processes share */
 struct churn {
-	__u64 end;			/* in ms, of ksym_now_ms() */
+	__u64 end;			/* in ms, of now_ms() */
 	unsigned int next;		/* how many ids there were */
 	__u32 ids[NR_IDS];
 	struct {
@@ -48,21 +46,7 @@ static struct churn *churn;
 
 static bool churn_ends(void)
 {
-	return ksym_now_ms() >= churn->end;
-}
-
-static int open_event(bool retain)
-{
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.config = PERF_COUNT_SW_DUMMY,
-		.size = sizeof(attr),
-		.bpf_event = 1,
-		.bpf_retain = retain,
-	};
-	int fd = syscall(__NR_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
+	return now_ms() >= churn->end;
 }
 
 static __u32 some_id(void)
@@ -72,8 +56,8 @@ static __u32 some_id(void)
 	return next ? churn->ids[(next - 1 - rand() % NR_IDS) % NR_IDS] : 0;
 }
 
-/* Is what @fd tells that of program @id? Return: 0 or -errno. */
-static int told_of(int fd, __u32 id)
+/* Is the information that @fd has that of program @id? Return: 0 or -errno. */
+static int is_about(int fd, __u32 id)
 {
 	static struct info_copy c;
 	int err = info_copy__read(&c, fd, false);
@@ -83,7 +67,7 @@ static int told_of(int fd, __u32 id)
 	return c.info.id == id && c.info.jited_prog_len ? 0 : -EBADMSG;
 }
 
-/* Each does its part once. Return: 0, or -errno and in @why what it did. */
+/* One step of each process. Return: 0 or -errno, and in @why what it did. */
 
 static int load_one(const char **why)
 {
@@ -104,7 +88,7 @@ static int load_one(const char **why)
 	return err;
 }
 
-/* Readers pause: others need the processors to load what is to be read. */
+/* Readers pause, or the processes that load programs get no CPU. */
 #define PAUSE_US	1000
 
 static int read_by_id(const char **why)
@@ -123,16 +107,16 @@ static int read_by_id(const char **why)
 			continue;
 		if (fd < 0)
 			return fd;
-		err = told_of(fd, id);
+		err = is_about(fd, id);
 		close(fd);
-		if (err && err != -EBADMSG)	/* of others, which may hide their code */
+		if (err && err != -EBADMSG)	/* programs of others may hide their code */
 			return err;
 	}
 	usleep(PAUSE_US);
 	return 0;
 }
 
-/* An event of this process's own, and files that outlive it. */
+/* Ask an event of this process, and read the files after it was closed. */
 static int ask_event(const char **why)
 {
 	static int event = -1, kept[NR_KEPT], nr_kept;
@@ -141,19 +125,19 @@ static int ask_event(const char **why)
 
 	*why = "open an event";
 	if (event < 0)
-		event = open_event(true);
+		event = open_retain_event(true);
 	if (event < 0)
 		return event;
 
 	*why = "ask an event";
-	fd = ioctl(event, PERF_EVENT_IOC_BPF_PROG_FD, id);
-	if (fd < 0 && errno != ENOENT)
-		return -errno;
-	if (fd < 0) {	/* lives, or was evicted, or had ended before */
+	fd = ended_prog(event, id);
+	if (fd < 0 && fd != -ENOENT)
+		return fd;
+	if (fd < 0) {	/* is loaded, was evicted, or unloaded before the event was opened */
 		usleep(PAUSE_US);
 		return 0;
 	}
-	err = told_of(fd, id);
+	err = is_about(fd, id);
 	kept[nr_kept++] = fd;
 	if (nr_kept < NR_KEPT)
 		return err;
@@ -170,31 +154,31 @@ static int ask_event(const char **why)
 	return err;
 }
 
-/* Closed while what it asked for is on the way. */
+/* Close an event while it waits for a program. */
 static int close_event(const char **why)
 {
 	int event, fd;
 
 	*why = "open an event to close it";
-	event = open_event(true);
+	event = open_retain_event(true);
 	if (event < 0)
 		return event;
 	fcntl(event, F_SETFL, O_NONBLOCK);
-	fd = ioctl(event, PERF_EVENT_IOC_BPF_PROG_FD, some_id());
+	fd = ended_prog(event, some_id());
 	close_fd(&fd);
 	close_fd(&event);
 	usleep(PAUSE_US);
 	return 0;
 }
 
-/* Many have the event, one of them loads, and all are killed. */
+/* Several processes share an event, one of them loads, and all are killed. */
 static int fork_and_kill(const char **why)
 {
 	pid_t pids[4];
 	int event, i;
 
 	*why = "fork";
-	event = open_event(true);
+	event = open_retain_event(true);
 	if (event < 0)
 		return event;
 	for (i = 0; i < 4; i++) {
@@ -203,7 +187,7 @@ static int fork_and_kill(const char **why)
 			continue;
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (;;) {
-			int fd = ioctl(event, PERF_EVENT_IOC_BPF_PROG_FD, some_id());
+			int fd = ended_prog(event, some_id());
 
 			if (!i && load_one(why))
 				_exit(1);
@@ -255,25 +239,18 @@ static void play(unsigned int part)
 	_exit(0);
 }
 
-/* Return: how many programs are kept, when none is on the way any more, or -errno. */
-static long long kept_at_last(void)
+/* Wait until nothing is retained. Return: how many programs still are, or -errno. */
+static long long retained_at_end(void)
 {
-	__u64 end = ksym_now_ms() + WAIT_MS;
-	char path[64], line[128];
+	__u64 end = now_ms() + WAIT_MS;
 	long long kept = -1;
 
-	while (kept && ksym_now_ms() < end) {
-		int event = open_event(true);
-		FILE *f;
+	while (kept && now_ms() < end) {
+		int event = open_retain_event(true);
 
 		if (event < 0)
 			return event;
-		snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", event);
-		f = fopen(path, "re");
-		while (f && fgets(line, sizeof(line), f))
-			sscanf(line, "bpf_retained: %lld", &kept);
-		if (f)
-			fclose(f);
+		kept = fdinfo_number(event, "bpf_retained");
 		close(event);
 		usleep(10000);
 	}
@@ -290,7 +267,7 @@ static __u64 churn_ms(struct __test_metadata *_metadata)
 		return CHURN_MS;
 	n = strtol(seconds, &end, 10);
 	EXPECT_TRUE(*seconds && !*end && n > 0 && n <= MAX_CHURN_S)
-		TH_LOG("BPF_CHURN_SECONDS=%s: 1 to %d, please", seconds, MAX_CHURN_S);
+		TH_LOG("BPF_CHURN_SECONDS is \"%s\", not 1 to %d", seconds, MAX_CHURN_S);
 	return n * 1000;
 }
 
@@ -300,7 +277,7 @@ FIXTURE(churn) {
 
 FIXTURE_SETUP(churn)
 {
-	const char *reason = cannot_run();
+	const char *reason = skip_reason();
 
 	self->budget = -1;
 	churn = MAP_FAILED;
@@ -330,7 +307,7 @@ TEST_F_TIMEOUT(churn, all_at_once, MAX_CHURN_S + TEST_S)
 	pid_t pids[NR_PARTS];
 	unsigned int i;
 
-	churn->end = ksym_now_ms() + churn_ms(_metadata);
+	churn->end = now_ms() + churn_ms(_metadata);
 	for (i = 0; i < NR_PARTS; i++) {
 		pids[i] = fork();
 		ASSERT_LE(0, pids[i]);
@@ -346,7 +323,7 @@ TEST_F_TIMEOUT(churn, all_at_once, MAX_CHURN_S + TEST_S)
 		EXPECT_EQ(0, churn->done[i].err)
 			TH_LOG("%s: %s", churn->done[i].why, strerror(-churn->done[i].err));
 	}
-	EXPECT_EQ(0, kept_at_last());
+	EXPECT_EQ(0, retained_at_end());
 }
 
 TEST_HARNESS_MAIN

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which loads of the context of a perf event does the verifier take, and what does
- * it make of them?
+ * Which loads from the context of a perf event does the verifier accept, and which
+ * instructions does it replace them by?
  */
 #define _GNU_SOURCE
-#include <stdio.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 #include "kselftest_harness.h"
-#include "bpf_sample_ctx.h"
-#include "btf_lookup.h"
-#include "ksym_env.h"
+#include "lib/bpf_raw.h"
+#include "lib/btf_lookup.h"
+#include "lib/sample_ctx.h"
 
 #define LOG_SIZE	4096
 #define MAX_XLATED	64
 #define TABLE_S		600	/* 1,400 programs, also where the verifier is slow */
 
-/* Is a load of @size bytes at @off one of a register, a field or a part of it? */
+/* Does a load of @size bytes at @off read a register, a field or a part of one? */
 static bool load_is_valid(unsigned int off, unsigned int size)
 {
 	const struct ctx_field *field = ctx_field_at(off);
@@ -49,9 +50,9 @@ FIXTURE_SETUP(context)
 	self->prog = -1;
 	if (geteuid())
 		SKIP(return, "needs root");
-	/* The registers of 32 bits are no multiple of what is behind them */
+	/* Registers of 32 bits do not end at a multiple of 8 bytes. */
 	if (sizeof(long) != 8)
-		SKIP(return, "the table of what is allowed is for 64 bits");
+		SKIP(return, "the table of valid loads is for 64 bits");
 }
 
 FIXTURE_TEARDOWN(context)
@@ -59,7 +60,7 @@ FIXTURE_TEARDOWN(context)
 	close_fd(&self->prog);
 }
 
-/* Loads of 1 to 8 bytes at each offset: of registers, fields, parts, padding, and behind. */
+/* Loads of 1 to 8 bytes at each offset: registers, fields, parts, padding, and beyond. */
 TEST_F_TIMEOUT(context, loads, TABLE_S)
 {
 	unsigned int off, size, allowed = 0, wrong = 0;
@@ -84,7 +85,7 @@ TEST_F_TIMEOUT(context, loads, TABLE_S)
 	EXPECT_GT(0, load_one_access(BPF_RAW_LOAD(8, BPF_REG_0, BPF_REG_1, -8)));
 }
 
-/* Nothing of it can be written. */
+/* No part of the context can be written. */
 TEST_F_TIMEOUT(context, stores, TABLE_S)
 {
 	unsigned int off, size;
@@ -99,7 +100,7 @@ TEST_F_TIMEOUT(context, stores, TABLE_S)
 	}
 }
 
-/* With the log of the verifier. */
+/* Load a program, and get the log of the verifier. */
 static int load_with_log(const struct bpf_insn *insns, __u32 cnt, char *log)
 {
 	union bpf_attr attr = {
@@ -113,7 +114,7 @@ static int load_with_log(const struct bpf_insn *insns, __u32 cnt, char *log)
 	return bpf_raw_load(&attr, insns, cnt);
 }
 
-/* A function reads two fields, of the context or of where the caller says. */
+/* A function reads two fields, through the context or through &ctx->data. */
 TEST_F(context, subprograms)
 {
 	unsigned int behind;
@@ -137,7 +138,7 @@ TEST_F(context, subprograms)
 	}
 }
 
-/* One instruction cannot be two fields, whichever way led to it. */
+/* One instruction cannot load different fields on different paths. */
 TEST_F(context, two_fields_of_one_load)
 {
 	const struct bpf_insn insns[] = {
@@ -153,7 +154,7 @@ TEST_F(context, two_fields_of_one_load)
 	EXPECT_NE(NULL, strstr(self->log, "different offsets")) TH_LOG("%s", self->log);
 }
 
-/* What is behind the context is no context for helpers, nor is what varies. */
+/* No helper accepts the context at an offset, and no load a variable offset. */
 TEST_F(context, offsets_are_for_loads)
 {
 	const struct bpf_insn helper[] = {
@@ -179,12 +180,8 @@ TEST_F(context, offsets_are_for_loads)
 /* A program may read both the context and the kernel's structures. */
 TEST_F(context, cast)
 {
-	struct btf_lookup btf;
-	int func;
+	int func = btf_vmlinux_id("bpf_cast_to_kern_ctx", BTF_KIND_FUNC);
 
-	ASSERT_EQ(0, btf_lookup__open(&btf, BTF_VMLINUX));
-	func = btf_lookup__find(&btf, "bpf_cast_to_kern_ctx", BTF_KIND_FUNC, NULL);
-	btf_lookup__close(&btf);
 	ASSERT_LT(0, func);
 
 	const struct bpf_insn insns[] = {
@@ -201,7 +198,7 @@ TEST_F(context, cast)
 	EXPECT_LE(0, self->prog) TH_LOG("%s", self->log);
 }
 
-/* Return: how many instructions the kernel runs for @prog, or -errno. */
+/* Read the translated instructions of @prog. Return: how many, or -errno. */
 static int xlated_insns(int prog, struct bpf_insn *insns)
 {
 	struct bpf_prog_info info = {
@@ -233,28 +230,28 @@ static const struct xlated {
 	unsigned int off, size, behind;
 	__u8 codes[12];
 } xlated[] = {
-	/* a register, what is always there, and what is there if the flag is */
+	/* a register, a field that is always valid, and fields that depend on a flag */
 	{ 0, 8, 0, { LOAD(DW), LOAD(DW) } },
 	{ offsetof(struct bpf_perf_event_data, sample_period), 8, 0, { LOAD(DW), LOAD(DW) } },
 	{ offsetof(struct bpf_perf_event_data, data.data_src), 8, 0,
 	  { LOAD(DW), LOAD(DW), LOAD(DW), UNLESS_FLAG, MOV_IMM } },
 	{ offsetof(struct bpf_perf_event_data, data.pid), 4, 0,
 	  { LOAD(DW), LOAD(DW), LOAD(W), UNLESS_FLAG, MOV_IMM } },
-	/* a part of it, and from behind the context */
+	/* a part of a field, and a field through a pointer at an offset */
 	{ offsetof(struct bpf_perf_event_data, data.data_src) + 2, 2, 0,
 	  { LOAD(DW), LOAD(DW), LOAD(DW), UNLESS_FLAG, MOV_IMM, RSH_IMM, AND32_IMM } },
 	{ offsetof(struct bpf_perf_event_data, data.txn), 8, CTX_DATA,
 	  { MOV_REG, ADD_IMM, LOAD(DW), LOAD(DW), LOAD(DW), UNLESS_FLAG, MOV_IMM } },
-	/* a count behind a pointer */
+	/* a count that a pointer in the sample leads to */
 	{ offsetof(struct bpf_perf_event_data, data.callchain_nr), 4, 0,
 	  { LOAD(DW), LOAD(DW), LOAD(DW), UNLESS_FLAG, MOV_IMM, IF_NULL, LOAD(W) } },
-	/* of the event, and of the event or its parent */
+	/* from the event, and from the event or its parent */
 	{ offsetof(struct bpf_perf_event_data, data.stream_id), 8, 0, { LOAD(DW), LOAD(DW) } },
 	{ offsetof(struct bpf_perf_event_data, data.id), 8, 0,
 	  { LOAD(DW), LOAD(DW), IF_NULL, MOV_REG, LOAD(DW) } },
 };
 
-/* What each kind of load becomes: as many instructions as are needed, and no call. */
+/* The instructions that replace each kind of load: not one too many, and no call. */
 TEST_F(context, xlated)
 {
 	const unsigned int around = 2;	/* r1 += behind, exit */

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What samples of software events have: each event what is its own, and BPF
- * programs nothing that nobody wrote.
+ * Samples of software events: has each event its own id and call chain, and does a
+ * BPF program read 0 where a sample has no address?
  */
 #define _GNU_SOURCE
 #include <stdbool.h>
 #include <stddef.h>
+#include <linux/bpf_perf_event.h>
 
 #include "kselftest_harness.h"
-#include "bpf_event.h"
+#include "lib/bpf_event.h"
+#include "lib/bpf_raw.h"
+#include "lib/sample_ring.h"
 
 #define NR_FAULTS	16
 #define NR_SWITCHES	200
@@ -37,7 +40,7 @@ FIXTURE_TEARDOWN(sample)
 	close_fd(&self->map);
 }
 
-/* Two events of the same thing: each ring has the id of its own. */
+/* Two events of the same kind: each ring has samples with the id of its event. */
 TEST_F(sample, own_id)
 {
 	struct perf_event_attr attr = sw_event_attr(PERF_COUNT_SW_PAGE_FAULTS);
@@ -76,7 +79,7 @@ static bool has_kernel_chain(const __u64 *sample)
 	return false;
 }
 
-/* Each has the call chain that it asked for: the first is the last one opened. */
+/* Each gets the call chain it asked for. The event that was opened last comes first. */
 TEST_F(sample, own_callchain)
 {
 	struct perf_event_attr attr = sw_event_attr(PERF_COUNT_SW_CONTEXT_SWITCHES);
@@ -102,7 +105,7 @@ TEST_F(sample, own_callchain)
 	EXPECT_EQ(0, kernel) TH_LOG("%llu of %llu have the kernel's call chain", kernel, nr);
 }
 
-/* Counts its runs in the first u64 of @map's value, and in the second those with an address. */
+/* Counts its runs in the first u64 of @map's value, and runs with an address in the second. */
 static int load_addr_reader(int map)
 {
 	const struct bpf_insn insns[] = {
@@ -132,7 +135,7 @@ TEST_F(sample, addr_that_nobody_wrote)
 		struct perf_event_attr attr = sw_event_attr(configs[i]);
 		struct { __u64 runs, addrs; } seen;
 
-		self->map = bpf_raw_value_map(sizeof(seen), NULL);
+		self->map = bpf_raw_value_map(sizeof(seen));
 		ASSERT_LE(0, self->map);
 		self->prog = load_addr_reader(self->map);
 		ASSERT_LE(0, self->prog);

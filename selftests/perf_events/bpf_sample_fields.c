@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Does a BPF program read of a sample what the record of that sample says?
+ * Does a BPF program read the same values as the record of the sample has?
  *
  * The program copies all fields of its context to a map, one copy per sample, and
  * lets the sample be written. The n-th copy is compared with the n-th record, for
- * each event of this machine; with all that a sample can have, with each part
- * alone, and with nothing. A field that the sample does not have reads 0.
+ * each kind of event of this machine, with all sample types, with each one alone,
+ * and with none. A field that the sample does not have reads 0.
  */
 #define _GNU_SOURCE
 #include <assert.h>
@@ -16,10 +16,12 @@
 #include <time.h>
 
 #include "kselftest_harness.h"
-#include "bpf_event.h"
-#include "bpf_sample_ctx.h"
-#include "btf_lookup.h"
-#include "ksym_env.h"
+#include "lib/bpf_event.h"
+#include "lib/bpf_raw.h"
+#include "lib/btf_lookup.h"
+#include "lib/sample_ctx.h"
+#include "lib/sample_ring.h"
+#include "lib/test_env.h"
 
 #define MAX_SEEN	32
 #define MAX_TRIES	200
@@ -118,7 +120,7 @@ static struct perf_event_attr source_attr(const struct source *source, __u64 sam
 	return attr;
 }
 
-/* How a program makes its copy: in loads of at most @chunk bytes, from @behind the context. */
+/* How a program copies: in loads of at most @chunk bytes, from the context + @behind. */
 struct way {
 	unsigned int chunk, behind;
 };
@@ -191,7 +193,7 @@ static __u32 second(const __u64 *word)
 	return half;
 }
 
-/* What the record of a sample with @type says of each field. */
+/* Return: the fields of the record @p of a sample with @type. */
 static struct copy read_record(const __u64 *p, __u64 type)
 {
 	struct copy c = {};
@@ -219,7 +221,7 @@ static struct copy read_record(const __u64 *p, __u64 type)
 		p += *p + 1;
 	}
 	if (type & PERF_SAMPLE_RAW) {
-		/* 4 bytes that are there when nothing is */
+		/* the size of an empty raw sample is 4 */
 		c.data.raw_size = first(p) == 4 ? 0 : first(p);
 		p += (first(p) + sizeof(__u32)) / sizeof(*p);
 	}
@@ -254,7 +256,7 @@ static __u64 field_of(const struct copy *c, const struct ctx_field *f)
 	       *(const __u16 *)at;
 }
 
-/* Is @f in a record with @type, or known otherwise? */
+/* Is @f in a record with @type, or known from the event? */
 static bool is_in_record(const struct ctx_field *f, __u64 type)
 {
 	if (f->off == offsetof(struct bpf_perf_event_data, sample_period))
@@ -267,7 +269,7 @@ static bool is_in_record(const struct ctx_field *f, __u64 type)
 	return f->flags & type;
 }
 
-/* A run of a program, and what came of all runs so far. */
+/* A run of a program, and the results of all runs so far */
 struct run {
 	struct ring ring;
 	struct copies *copies;
@@ -347,8 +349,8 @@ static void check_copies(struct __test_metadata *_metadata, struct run *run,
 }
 
 /*
- * Until the program has seen a sample: time that a machine has for others is no time
- * of a clock. Return: 0 or -errno.
+ * Repeat @make until the program has seen a sample: a clock does not run while this
+ * process is not running. Return: 0 or -errno.
  */
 static int make_samples(struct run *run, void (*make)(void))
 {
@@ -372,7 +374,7 @@ static int record_samples(struct __test_metadata *_metadata, struct run *run,
 
 	if (err)
 		return err;
-	run->map = bpf_raw_value_map(sizeof(struct copies), NULL);
+	run->map = bpf_raw_value_map(sizeof(struct copies));
 	EXPECT_LE(0, run->map);
 	run->prog = load_copier(run->map, way);
 	EXPECT_LE(0, run->prog);
@@ -387,7 +389,7 @@ static int record_samples(struct __test_metadata *_metadata, struct run *run,
 	return run->nr_samples - before;
 }
 
-/* All that a sample can have, read in each way. */
+/* All sample types, read in each way */
 TEST_F_TIMEOUT(fields, equal_the_record, TEST_S)
 {
 	unsigned int s, w, events = 0;
@@ -408,7 +410,7 @@ TEST_F_TIMEOUT(fields, equal_the_record, TEST_S)
 	EXPECT_EQ(0, self->run.nr_wrong);
 }
 
-/* A weight of three parts. */
+/* A weight of three parts */
 TEST_F_TIMEOUT(fields, equal_the_record_of_parts, TEST_S)
 {
 	const __u64 type = PERF_SAMPLE_WEIGHT_STRUCT | PERF_SAMPLE_TID;
@@ -420,7 +422,7 @@ TEST_F_TIMEOUT(fields, equal_the_record_of_parts, TEST_S)
 	EXPECT_EQ(0, self->run.nr_wrong);
 }
 
-/* Each part of a sample alone, and none: what is not there reads 0. */
+/* Each sample type alone, and none: a field without its type reads 0. */
 TEST_F_TIMEOUT(fields, that_nobody_asked_for, TEST_S)
 {
 	unsigned int s, bit;
@@ -449,8 +451,8 @@ static unsigned int copies_of(const struct copies *copies, pid_t pid)
 
 /*
  * Samples of a child have the id and the type of the event that it inherited. When it
- * takes turns with its parent on a CPU, their contexts may be swapped: then they also
- * have the stream of the parent's.
+ * shares a CPU with its parent their contexts may be swapped: then samples of the
+ * child have the stream id of the parent's event.
  */
 TEST_F_TIMEOUT(fields, of_a_child, TEST_S)
 {
@@ -463,7 +465,7 @@ TEST_F_TIMEOUT(fields, of_a_child, TEST_S)
 	__u64 id;
 
 	attr.inherit = 1;
-	run->map = bpf_raw_value_map(sizeof(struct copies), NULL);
+	run->map = bpf_raw_value_map(sizeof(struct copies));
 	ASSERT_LE(0, run->map);
 	run->prog = load_copier(run->map, &ways[0]);
 	ASSERT_LE(0, run->prog);
@@ -474,7 +476,7 @@ TEST_F_TIMEOUT(fields, of_a_child, TEST_S)
 	ASSERT_EQ(0, event_ioctl(run->ring.event, PERF_EVENT_IOC_ENABLE, 0));
 	pid = fork();
 	if (!pid) {
-		/* Fork took its time, and may not have ended: until one is ours */
+		/* The first copies may be of the parent in fork(): until one is ours */
 		for (i = 0; i < MAX_TRIES && !copies_of(run->copies, getpid()); i++) {
 			memset(run->copies, 0, sizeof(*run->copies));
 			if (bpf_raw_map_update(run->map, run->copies) ||
@@ -499,7 +501,7 @@ TEST_F_TIMEOUT(fields, of_a_child, TEST_S)
 	EXPECT_LT(0, copies_of(run->copies, pid));
 }
 
-/* Return: where struct perf_sample_data has its txn, or -errno. */
+/* Return: the offset of txn in struct perf_sample_data, or -errno. */
 static int offset_of_txn(void)
 {
 	const struct btf_type *t = NULL;
@@ -515,32 +517,22 @@ static int offset_of_txn(void)
 	return err < 0 ? err : (int)off;
 }
 
-static int id_of_cast(void)
-{
-	struct btf_lookup btf;
-	int id = btf_lookup__open(&btf, BTF_VMLINUX);
-
-	if (!id)
-		id = btf_lookup__find(&btf, "bpf_cast_to_kern_ctx", BTF_KIND_FUNC, NULL);
-	btf_lookup__close(&btf);
-	return id;
-}
-
 /*
- * What a program without the new context would read: a field of the kernel's
- * structure that nobody wrote. With CONFIG_INIT_STACK_ALL_PATTERN it is not 0, and
- * that_nobody_asked_for has shown something; else that may be luck.
+ * Read a field of the kernel's structure that is not initialised, as a program does
+ * that casts the context. With CONFIG_INIT_STACK_ALL_PATTERN it is not 0, which shows
+ * that that_nobody_asked_for tests something; without that option it may be 0.
  */
 TEST_F(fields, of_a_poisoned_stack)
 {
 	const struct source *source = &sources[1];	/* context switches */
 	struct perf_event_attr attr = source_attr(source, 0);
-	int txn = offset_of_txn(), cast = id_of_cast();
+	int txn = offset_of_txn(), cast;
 	struct { __u64 in_context, in_kernel; } seen;
 
+	cast = btf_vmlinux_id("bpf_cast_to_kern_ctx", BTF_KIND_FUNC);
 	ASSERT_LT(0, txn);
 	ASSERT_LT(0, cast);
-	self->run.map = bpf_raw_value_map(sizeof(seen), NULL);
+	self->run.map = bpf_raw_value_map(sizeof(seen));
 	ASSERT_LE(0, self->run.map);
 
 	const struct bpf_insn insns[] = {

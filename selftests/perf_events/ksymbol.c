@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Does PERF_RECORD_KSYMBOL tell the truth about kernel text that comes and goes?
+ * Does PERF_RECORD_KSYMBOL have the right address and length for trampolines?
  *
- * Text is made through bpf() - trampolines of tracing programs and the
- * trampolines of a struct_ops map - while a ring buffer per CPU collects the
- * records. Then, for each piece of text:
+ * The test creates trampolines of tracing programs and of a struct_ops map
+ * while a ring buffer per CPU collects the records. For each of them:
  *
- *   length      it is longer than nothing, shorter than a page, and overlaps
- *               no other text that is registered; /proc/kallsyms has the name
- *               at the same address
+ *   length      it is not empty, is shorter than a page, and overlaps no other
+ *               text that is registered; /proc/kallsyms has the name at the
+ *               same address
  *   exact_end   its last byte ends its last instruction, and only filling
  *               follows (x86-64: other architectures do not mark the end)
- *   unregister  when it goes, UNREGISTER has the name, address and length of
- *               REGISTER
+ *   unregister  when it is freed, UNREGISTER has the name, address and length
+ *               of REGISTER
  *
- * No record may be lost on the way. The rest is about when the records come:
- * before the text can run, and in pairs.
+ * No record may be lost. The tests of struct_ops_reg check when the records
+ * come: before the text can run, and in pairs.
  */
 #define _GNU_SOURCE
 #include <stdbool.h>
 
 #include "kselftest_harness.h"
-#include "bpf_raw.h"
-#include "btf_lookup.h"
-#include "ksym_check.h"
-#include "ksym_env.h"
-#include "ksym_ring.h"
-#include "tcp_ops.h"
+#include "lib/bpf_raw.h"
+#include "lib/btf_lookup.h"
+#include "lib/ksym_check.h"
+#include "lib/ksym_ring.h"
+#include "lib/tcp_ops.h"
+#include "lib/test_env.h"
+#include "lib/text_end.h"
 
-/* The checks of the front comment, for the @nr pieces of text in @recs. */
+/* The checks of the comment on top, for the @nr trampolines in @recs. */
 static void check_length(struct __test_metadata *_metadata,
 			 struct ksym_rings *rings,
 			 const struct ksym_rec *recs, int nr)
@@ -90,16 +90,6 @@ static void check_unregister(struct __test_metadata *_metadata,
 	EXPECT_EQ(0, rings->lost);
 }
 
-static int open_rings(struct ksym_rings *rings)
-{
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.config = PERF_COUNT_SW_DUMMY,
-	};
-
-	return ksym_rings__open(rings, &attr);
-}
-
 /*
  * Trampolines: two functions, so that two trampolines lie side by side in a
  * page. fentry, fexit and fmod_ret make different code.
@@ -136,7 +126,7 @@ FIXTURE_VARIANT_ADD(trampoline, fmod_ret) {
 	.funcs = { "bpf_modify_return_test", "bpf_modify_return_test2" },
 };
 
-/* The low half of the number in a trampoline's name tells the function. */
+/* The low half of the number in a trampoline's name is the BTF id of its function. */
 static const struct ksym_rec *find_trampoline(const struct ksym_rings *rings,
 					      __u32 btf_id)
 {
@@ -157,8 +147,8 @@ static void trampoline_attach(struct __test_metadata *_metadata,
 {
 	const struct ksym_rec *rec;
 
-	t->progs[i] = bpf_raw_load_return0(BPF_PROG_TYPE_TRACING, attach,
-					   btf_id);
+	t->progs[i] = bpf_raw_load_return(BPF_PROG_TYPE_TRACING, attach,
+					  btf_id, 0);
 	ASSERT_LE(0, t->progs[i])
 		TH_LOG("BPF_PROG_LOAD: %s", strerror(-t->progs[i]));
 	t->links[i] = bpf_raw_link(t->progs[i], attach);
@@ -174,7 +164,7 @@ static void trampoline_attach(struct __test_metadata *_metadata,
 
 FIXTURE_SETUP(trampoline)
 {
-	const char *reason = cannot_run();
+	const char *reason = skip_reason();
 	struct tramps *t = &self->t;
 	struct btf_lookup btf;
 	int i, ids[NR_TRAMPS];
@@ -190,7 +180,7 @@ FIXTURE_SETUP(trampoline)
 		ids[i] = btf_lookup__find(&btf, variant->funcs[i],
 					  BTF_KIND_FUNC, NULL);
 	btf_lookup__close(&btf);
-	ASSERT_EQ(0, open_rings(&t->rings));
+	ASSERT_EQ(0, ksym_rings__open_dummy(&t->rings));
 
 	for (i = 0; i < NR_TRAMPS; i++) {
 		if (ids[i] == -ENOENT)
@@ -254,7 +244,7 @@ FIXTURE_VARIANT_ADD(struct_ops, link) {
 
 FIXTURE_SETUP(struct_ops)
 {
-	const char *reason = cannot_run();
+	const char *reason = skip_reason();
 	const struct ksym_rec *rec;
 	char name[64];
 	int err, i;
@@ -264,7 +254,7 @@ FIXTURE_SETUP(struct_ops)
 	if (reason)
 		SKIP(return, "%s", reason);
 
-	ASSERT_EQ(0, open_rings(&self->rings));
+	ASSERT_EQ(0, ksym_rings__open_dummy(&self->rings));
 	err = tcp_ops__create(&self->ops, variant->flags);
 	if (err == -ENOENT)
 		SKIP(return, "no struct_ops " OPS ": needs CONFIG_INET");
@@ -306,8 +296,8 @@ TEST_F_TIMEOUT(struct_ops, unregister, TEST_S)
 }
 
 /*
- * The order of things around ->reg(): a kprobe on the function that it calls
- * leaves a SAMPLE between the KSYMBOL records.
+ * When records come, relative to ->reg(): a kprobe on the function that ->reg()
+ * calls leaves a SAMPLE between the KSYMBOL records.
  */
 #define REG_FUNC "tcp_register_congestion_control"
 
@@ -322,7 +312,7 @@ FIXTURE_SETUP(struct_ops_reg)
 		.sample_period = 1,
 		.kprobe_func = (unsigned long)REG_FUNC,
 	};
-	const char *reason = cannot_run();
+	const char *reason = skip_reason();
 	long pmu = read_number(KPROBE_PMU);
 	int err;
 
@@ -374,8 +364,8 @@ TEST_F_TIMEOUT(struct_ops_reg, registered_before_use, TEST_S)
 }
 
 /*
- * The second congestion control of a name is refused, with its text registered
- * already: that is unregistered again.
+ * The second congestion control of a name is refused after its text was
+ * registered: the text is unregistered again.
  */
 TEST_F_TIMEOUT(struct_ops_reg, failure_leaves_nothing, TEST_S)
 {
@@ -401,6 +391,15 @@ TEST_F_TIMEOUT(struct_ops_reg, failure_leaves_nothing, TEST_S)
 	bad = records_wrong(&self->rings);
 	EXPECT_EQ(NULL, bad) TH_LOG("%s", bad);
 	EXPECT_EQ(0, self->rings.lost);
+}
+
+/* The owner is the kernel's to set: a value that has one is refused. */
+TEST_F_TIMEOUT(struct_ops_reg, owner_is_refused, TEST_S)
+{
+	tcp_ops__set_owner(&self->ops, 1);
+	EXPECT_EQ(-EINVAL, tcp_ops__register(&self->ops));
+	tcp_ops__set_owner(&self->ops, 0);
+	EXPECT_EQ(0, tcp_ops__register(&self->ops));
 }
 
 TEST_HARNESS_MAIN

@@ -1,26 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Do the records, /proc/kallsyms and the snapshot still agree after all sources
- * of kernel text were at work at the same time?
+ * of dynamic kernel text ran at the same time?
  *
- * A process for each source of ksym_sources.h makes its text and lets it go, over
- * and over, while the rings are read and snapshots are taken. Then the records
- * are played in their order: no text overlaps another one that lives, nothing
- * ends that did not begin, a snapshot replays only what lives, no record is lost,
- * and what is left is what /proc/kallsyms and a last snapshot list.
+ * A process for each source in lib/text_sources.c creates and frees its text, over
+ * and over, while the rings are read and snapshots are taken. Then the records are
+ * replayed in their order: no text overlaps another one that exists, each
+ * UNREGISTER follows a REGISTER, a snapshot replays only text that exists, no
+ * record is lost, and the text that is left is what /proc/kallsyms and a last
+ * snapshot list.
  *
- * That is one round, of ROUND_MS; KSYM_CHURN_SECONDS in the environment asks for
- * as many as begin in that time.
+ * That is one round of ROUND_MS. With KSYM_CHURN_SECONDS in the environment, rounds
+ * begin until that time has passed.
  */
 #define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 
 #include "kselftest_harness.h"
-#include "ksym_env.h"
-#include "ksym_ring.h"
-#include "ksym_sets.h"
-#include "ksym_sources.h"
-#include "ksym_verdict.h"
+#include "lib/ksym_play.h"
+#include "lib/ksym_ring.h"
+#include "lib/ksym_snapshot.h"
+#include "lib/made.h"
+#include "lib/make_module.h"
+#include "lib/test_env.h"
+#include "lib/text_sources.h"
 
 #define ROUND_MS	5000
 #define MIN_TIMES	2	/* also of a source that takes longer than that */
@@ -28,7 +37,7 @@
 #define SNAPSHOT_MS	500
 #define READ_MS		20
 
-/* What the process of a source has to tell, in memory shared with the test. */
+/* Results of the process of a source, in memory that it shares with the test. */
 struct churned {
 	int times, err;
 	char why[384];
@@ -41,7 +50,7 @@ struct churn {
 	pid_t children[NR_SOURCES];
 	int before[NR_SOURCES];
 	int begun[NR_SOURCES], ended[NR_SOURCES];	/* records */
-	bool all;
+	int all;		/* 1: the kernel has attr.ksymbol_all */
 };
 
 FIXTURE(churn) {
@@ -50,7 +59,7 @@ FIXTURE(churn) {
 
 FIXTURE_SETUP(churn)
 {
-	const char *reason = cannot_run();
+	const char *reason = skip_reason();
 	struct churn *c = &self->c;
 
 	memset(c, 0, sizeof(*c));
@@ -61,7 +70,8 @@ FIXTURE_SETUP(churn)
 			  PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 			  -1, 0);
 	ASSERT_NE(MAP_FAILED, c->churned);
-	c->all = begin_sets(_metadata, &c->play, &c->rings);
+	c->all = ksym_play__begin(&c->play, &c->rings);
+	ASSERT_LE(0, c->all) TH_LOG("beginning: %s", strerror(-c->all));
 }
 
 FIXTURE_TEARDOWN(churn)
@@ -80,12 +90,12 @@ FIXTURE_TEARDOWN(churn)
 /* The process of a source. */
 static void churn_source(const struct ksym_source *src, struct churned *churned)
 {
-	__u64 end = ksym_now_ms() + ROUND_MS;
+	__u64 end = now_ms() + ROUND_MS;
 	struct made m;
 	int i;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	for (i = 0; !churned->err && (i < MIN_TIMES || ksym_now_ms() < end); i++) {
+	for (i = 0; !churned->err && (i < MIN_TIMES || now_ms() < end); i++) {
 		made__init(&m);
 		churned->err = src->make(&m);
 		memcpy(churned->why, m.why, sizeof(m.why));
@@ -115,22 +125,22 @@ static bool any_left(pid_t *children)
 static int read_while_left(struct ksym_rings *rings, pid_t *children,
 			   bool snapshots)
 {
-	__u64 next = ksym_now_ms() + SNAPSHOT_MS;
+	__u64 next = now_ms() + SNAPSHOT_MS;
 	int err = 0, nr = 0;
 
 	while (err >= 0 && any_left(children)) {
 		poll(rings->fds, rings->nr, READ_MS);
 		err = ksym_rings__read(rings);
-		if (err || !snapshots || ksym_now_ms() < next)
+		if (err || !snapshots || now_ms() < next)
 			continue;
 		err = ksym_snapshot(rings);
-		next = ksym_now_ms() + SNAPSHOT_MS;
+		next = now_ms() + SNAPSHOT_MS;
 		nr++;
 	}
 	return err < 0 ? err : nr;
 }
 
-/* In milliseconds; 1 is one round. */
+/* Return: milliseconds, where 1 means one round. */
 static __u64 churn_ms(struct __test_metadata *_metadata)
 {
 	const char *seconds = getenv("KSYM_CHURN_SECONDS");
@@ -141,13 +151,13 @@ static __u64 churn_ms(struct __test_metadata *_metadata)
 		return 1;
 	n = strtol(seconds, &end, 10);
 	ASSERT_TRUE(*seconds && !*end && n > 0 && n <= MAX_CHURN_S)
-		TH_LOG("KSYM_CHURN_SECONDS is \"%s\": say 1 to %d", seconds,
+		TH_LOG("KSYM_CHURN_SECONDS is \"%s\", not 1 to %d", seconds,
 		       MAX_CHURN_S);
 	return n * 1000;
 }
 
-/* Does the source have something to do on this kernel? */
-static bool has_part(struct ksym_source const *src, bool all,
+/* Can the source create text on this kernel? */
+static bool has_part(const struct ksym_source *src, bool all,
 		     const struct churned *done)
 {
 	return (all || !src->all) && !done->why[0];
@@ -167,17 +177,18 @@ static void start_sources(struct __test_metadata *_metadata, struct churn *c)
 	}
 }
 
-/* Nothing of a source is left but what stays, and the sets are equal. */
+/* No text is left of sources whose text is freed, and the sets are equal. */
 static void check_round(struct __test_metadata *_metadata, struct churn *c)
 {
 	const struct ksym_source *src;
+	char why[KSYM_WHY_LEN];
 	int i;
 
 	for (i = 0; i < NR_SOURCES; i++)
 		if (ksym_sources[i].ends != STAYS)
 			wait_for_end(&c->play, &c->rings, &ksym_sources[i],
 				     c->before[i]);
-	check_sets(_metadata, &c->play, &c->rings, "After a round");
+	EXPECT_TRUE(ksym_play__agrees(&c->play, &c->rings, why)) TH_LOG("after a round: %s", why);
 
 	for (i = 0; i < NR_SOURCES; i++) {
 		src = &ksym_sources[i];
@@ -193,7 +204,7 @@ static void check_round(struct __test_metadata *_metadata, struct churn *c)
 	}
 }
 
-static void report(struct __test_metadata *_metadata, struct churn *c)
+static void report_sources(struct __test_metadata *_metadata, struct churn *c)
 {
 	const struct ksym_source *src;
 	const struct churned *done;
@@ -203,7 +214,7 @@ static void report(struct __test_metadata *_metadata, struct churn *c)
 		src = &ksym_sources[i];
 		done = &c->churned[i];
 		if (!has_part(src, c->all, done))
-			TH_LOG("%s: left out, %s", src->name,
+			TH_LOG("%s: skipped, %s", src->name,
 			       done->why[0] ? done->why :
 			       "this kernel has no perf_event_attr.ksymbol_all");
 		else
@@ -217,7 +228,7 @@ static void report(struct __test_metadata *_metadata, struct churn *c)
 
 TEST_F_TIMEOUT(churn, all_sources_at_once, MAX_CHURN_S + TEST_S)
 {
-	__u64 end = ksym_now_ms() + churn_ms(_metadata);
+	__u64 end = now_ms() + churn_ms(_metadata);
 	struct churn *c = &self->c;
 	int i, rounds = 0, snapshots = 0, taken;
 	size_t records = 0;
@@ -233,8 +244,8 @@ TEST_F_TIMEOUT(churn, all_sources_at_once, MAX_CHURN_S + TEST_S)
 		snapshots += taken;
 		records += c->rings.nr_recs;
 		rounds++;
-	} while (ksym_now_ms() < end && __test_passed(_metadata));
-	report(_metadata, c);
+	} while (now_ms() < end && __test_passed(_metadata));
+	report_sources(_metadata, c);
 	TH_LOG("%d rounds, %zu records, %d snapshots meanwhile, %llu lost",
 	       rounds, records, snapshots, c->rings.lost);
 }

@@ -1,39 +1,50 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Does a program that is given up while it runs keep its symbols to its end?
+ * Does BPF text that is closed while it runs keep its symbols until it returns?
  *
- * A child on CPU 1, in a cgroup of its own, makes a socket, and by that runs a
- * program that loops for a while. Meanwhile CPU 0 takes the program from the
- * cgroup and closes its last fd. The program leaves the time at which it is done
- * in a map: UNREGISTER, which is when it has no symbols any more, has to be later.
+ * A child on CPU 1, in a cgroup of its own, creates a socket, which runs a
+ * program that loops for a while. Meanwhile CPU 0 detaches the program from the
+ * cgroup and closes its last fd. The program stores the time at which it returns
+ * in a map. UNREGISTER, the time at which its symbols are gone, must be later.
  *
- * In the second test it calls bpf_throw() after the loop, which finds its frame
- * by the symbols. A kernel that fails the first test would die of the second:
- * there it fails without that, unless KSYMBOL_END_THROW is in the environment.
+ * In the test "throws" it calls bpf_throw() after the loop, which looks for the
+ * frame of the program by its symbols. A kernel that fails unregister_is_later
+ * would crash there, so on such a kernel the test fails without calling it,
+ * unless KSYMBOL_END_THROW is set in the environment.
+ *
+ * The last test frees a struct_ops map while the program runs.
  */
 #define _GNU_SOURCE
-#include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 
 #include "kselftest_harness.h"
-#include "bpf_raw.h"
-#include "ksym_env.h"
-#include "ksym_ring.h"
-#include "ksym_sources.h"
+#include "lib/bpf_raw.h"
+#include "lib/btf_lookup.h"
+#include "lib/ksym_ring.h"
+#include "lib/tcp_ops.h"
+#include "lib/test_env.h"
 
 #define LOOPS		8388608		/* the most bpf_loop() does */
 #define TRIES		10
 #define MAIN_NAME	"ksym_end_main"
 
-/* The value of the map. */
+/* The value of the map, written by the program. */
 struct progress {
 	__u64 started;
 	__u64 ended;		/* CLOCK_MONOTONIC, ns */
 };
 
-struct given_up {
+struct runner {
 	struct ksym_rings rings;
 	char root[64], group[80];
 	bool mounted;
@@ -43,10 +54,11 @@ struct given_up {
 };
 
 FIXTURE(end) {
-	struct given_up g;
+	struct runner r;
+	struct tcp_ops ops;
 };
 
-/* int; int (*)(void); the program, global; what it loops, static. */
+/* Types: int; int (*)(void); the program, global; the loop's callback, static. */
 static int load_btf(void)
 {
 	static struct {
@@ -103,7 +115,7 @@ static int load_prog(int map, int btf, int throw_id)
 		throw_id ? throw : nop,
 		BPF_RAW_MOV_IMM(BPF_REG_0, 1),
 		BPF_RAW_EXIT(),
-		/* 17 = 4 + 12 + 1: the loop's function */
+		/* 17 = 4 + 12 + 1: the loop's callback */
 		BPF_RAW_MOV_IMM(BPF_REG_0, 0),
 		BPF_RAW_EXIT(),
 	};
@@ -131,23 +143,14 @@ static int attach(int cgroup, int prog, enum bpf_cmd cmd)
 	return bpf_raw(cmd, &attr);
 }
 
-static int pin(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	return sched_setaffinity(0, sizeof(set), &set) ? -errno : 0;
-}
-
-/* For each byte, a socket; its errno is the answer. */
+/* Create a socket for each byte that is read, and write back its errno. */
 static void child_run(const char *group, int go, int done)
 {
 	int fd, err;
 	char c;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (pin(1) || write_file(group, "cgroup.procs", "0"))
+	if (run_on_cpu(1) || write_file(group, "cgroup.procs", "0"))
 		_exit(1);
 	while (read(go, &c, 1) == 1) {
 		fd = socket(AF_INET, SOCK_DGRAM, 0);
@@ -161,66 +164,64 @@ static void child_run(const char *group, int go, int done)
 
 FIXTURE_SETUP(end)
 {
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.config = PERF_COUNT_SW_DUMMY,
-	};
-	const char *reason = cannot_run();
-	struct given_up *g = &self->g;
+	const char *reason = skip_reason();
+	struct runner *r = &self->r;
 
-	memset(g, 0, sizeof(*g));
-	g->cgroup = -1;
-	g->map = -1;
-	g->btf = -1;
+	memset(r, 0, sizeof(*r));
+	tcp_ops__init(&self->ops);
+	r->cgroup = -1;
+	r->map = -1;
+	r->btf = -1;
 	if (reason)
 		SKIP(return, "%s", reason);
-	if (pin(1) || pin(0))
+	if (run_on_cpu(1) || run_on_cpu(0))
 		SKIP(return, "needs CPUs 0 and 1");
-	strcpy(g->root, "/tmp/ksymbol_end_XXXXXX");
-	ASSERT_NE(NULL, mkdtemp(g->root));
-	if (mount("none", g->root, "cgroup2", 0, NULL)) {
-		rmdir(g->root);
+	strcpy(r->root, "/tmp/ksymbol_end_XXXXXX");
+	ASSERT_NE(NULL, mkdtemp(r->root));
+	if (mount("none", r->root, "cgroup2", 0, NULL)) {
+		rmdir(r->root);
 		SKIP(return, "cgroup2 cannot be mounted: needs CONFIG_CGROUPS");
 	}
-	g->mounted = true;
-	sprintf(g->group, "%s/ksym_%d", g->root, getpid());
-	ASSERT_EQ(0, mkdir(g->group, 0700));
-	g->cgroup = open(g->group, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	ASSERT_LE(0, g->cgroup);
-	g->map = bpf_raw_value_map(sizeof(struct progress), NULL);
-	ASSERT_LE(0, g->map);
-	g->btf = load_btf();
-	ASSERT_LE(0, g->btf);
-	ASSERT_EQ(0, ksym_rings__open(&g->rings, &attr));
+	r->mounted = true;
+	sprintf(r->group, "%s/ksym_%d", r->root, getpid());
+	ASSERT_EQ(0, mkdir(r->group, 0700));
+	r->cgroup = open(r->group, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ASSERT_LE(0, r->cgroup);
+	r->map = bpf_raw_value_map(sizeof(struct progress));
+	ASSERT_LE(0, r->map);
+	r->btf = load_btf();
+	ASSERT_LE(0, r->btf);
+	ASSERT_EQ(0, ksym_rings__open_dummy(&r->rings));
 
-	ASSERT_EQ(0, pipe(g->go));
-	ASSERT_EQ(0, pipe(g->done));
-	g->child = fork();
-	ASSERT_LE(0, g->child);
-	if (!g->child) {
-		close(g->go[1]);
-		child_run(g->group, g->go[0], g->done[1]);
+	ASSERT_EQ(0, pipe(r->go));
+	ASSERT_EQ(0, pipe(r->done));
+	r->child = fork();
+	ASSERT_LE(0, r->child);
+	if (!r->child) {
+		close(r->go[1]);
+		child_run(r->group, r->go[0], r->done[1]);
 	}
-	close(g->done[1]);
+	close(r->done[1]);
 }
 
 FIXTURE_TEARDOWN(end)
 {
-	struct given_up *g = &self->g;
+	struct runner *r = &self->r;
 
-	if (g->child > 0) {
-		kill(g->child, SIGKILL);
-		waitpid(g->child, NULL, 0);
+	if (r->child > 0) {
+		kill(r->child, SIGKILL);
+		waitpid(r->child, NULL, 0);
 	}
-	close_fd(&g->btf);
-	close_fd(&g->map);
-	close_fd(&g->cgroup);
-	if (g->mounted) {
-		rmdir(g->group);
-		umount(g->root);
-		rmdir(g->root);
+	tcp_ops__close(&self->ops);
+	close_fd(&r->btf);
+	close_fd(&r->map);
+	close_fd(&r->cgroup);
+	if (r->mounted) {
+		rmdir(r->group);
+		umount(r->root);
+		rmdir(r->root);
 	}
-	ksym_rings__close(&g->rings);
+	ksym_rings__close(&r->rings);
 }
 
 static __u64 now_ns(void)
@@ -231,71 +232,70 @@ static __u64 now_ns(void)
 	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }
 
-/* How one run went. */
+/* The times of one run, and what socket() said in the child. */
 struct run {
-	__u64 given_up;		/* CLOCK_MONOTONIC, ns */
+	__u64 closed;		/* CLOCK_MONOTONIC, ns: after the last close() */
 	struct progress progress;
 	__u64 unregistered;	/* 0: never */
 	int child_err;
 };
 
-/* Return: 0, and the program was given up while it ran; -EAGAIN; -errno. */
-static int give_up_once(struct given_up *g, int prog, struct run *run)
+/* Run @prog on CPU 1. Return: 0 when it has started, or -errno. */
+static int start_program(struct runner *r, int prog, struct run *run)
 {
-	__u64 end = ksym_now_ms() + WAIT_MS;
+	__u64 end = now_ms() + WAIT_MS;
 	int err;
 
 	memset(run, 0, sizeof(*run));
-	err = bpf_raw_map_update(g->map, &run->progress) ?:
-	      attach(g->cgroup, prog, BPF_PROG_ATTACH);
-	if (!err && write(g->go[1], "", 1) != 1)
+	err = bpf_raw_map_update(r->map, &run->progress) ?:
+	      attach(r->cgroup, prog, BPF_PROG_ATTACH);
+	if (!err && write(r->go[1], "", 1) != 1)
 		err = -EPIPE;
 	while (!err && !run->progress.started) {
-		err = bpf_raw_map_lookup(g->map, &run->progress);
-		if (ksym_now_ms() > end)
+		err = bpf_raw_map_lookup(r->map, &run->progress);
+		if (now_ms() > end)
 			err = -ETIMEDOUT;
 	}
-	attach(g->cgroup, prog, BPF_PROG_DETACH);
-	close(prog);
-	run->given_up = now_ns();
-	if (!err && read(g->done[0], &run->child_err, sizeof(int)) != sizeof(int))
-		err = -EPIPE;
-	err = err ?: bpf_raw_map_lookup(g->map, &run->progress);
+	return err;
+}
+
+/*
+ * Wait until the program has returned. Return: 0; -EAGAIN if it did so before
+ * this was called, and so before what it runs was closed; -errno.
+ */
+static int wait_for_return(struct runner *r, struct run *run)
+{
+	int err;
+
+	run->closed = now_ns();
+	if (read(r->done[0], &run->child_err, sizeof(int)) != sizeof(int))
+		return -EPIPE;
+	err = bpf_raw_map_lookup(r->map, &run->progress);
 	if (err)
 		return err;
-	return run->progress.ended < run->given_up ? -EAGAIN : 0;
+	return run->progress.ended < run->closed ? -EAGAIN : 0;
 }
 
-static __u64 unregister_time(struct ksym_rings *rings)
+/*
+ * Close a program while it runs. Return: 0; -EAGAIN if it always returned too
+ * early; -errno.
+ */
+static int close_running(struct runner *r, int throw_id, struct run *run)
 {
-	__u64 end = ksym_now_ms() + WAIT_MS, now;
-	size_t i;
-
-	while (!ksym_rings__read(rings)) {
-		for (i = 0; i < rings->nr_recs; i++)
-			if (ksym_rec__is(&rings->recs[i], true) &&
-			    strstr(rings->recs[i].name, MAIN_NAME))
-				return rings->recs[i].time;
-		now = ksym_now_ms();
-		if (now >= end)
-			break;
-		poll(rings->fds, rings->nr, end - now);
-	}
-	return 0;
-}
-
-/* Return: 0 or -errno; -EAGAIN if the program always ended too early. */
-static int give_up(struct given_up *g, int throw_id, struct run *run)
-{
+	const struct ksym_rec *rec;
 	int tries = TRIES, prog, err;
 
 	do {
-		g->rings.nr_recs = 0;
-		prog = load_prog(g->map, g->btf, throw_id);
+		r->rings.nr_recs = 0;
+		prog = load_prog(r->map, r->btf, throw_id);
 		if (prog < 0)
 			return prog;
-		err = give_up_once(g, prog, run);
-		run->unregistered = unregister_time(&g->rings);
+		err = start_program(r, prog, run);
+		attach(r->cgroup, prog, BPF_PROG_DETACH);
+		close(prog);
+		err = err ?: wait_for_return(r, run);
+		rec = ksym_rings__wait_unregister(&r->rings, MAIN_NAME);
+		run->unregistered = rec ? rec->time : 0;
 	} while (err == -EAGAIN && --tries);
 	return err;
 }
@@ -303,7 +303,7 @@ static int give_up(struct given_up *g, int throw_id, struct run *run)
 TEST_F_TIMEOUT(end, unregister_is_later, TEST_S)
 {
 	struct run run;
-	int err = give_up(&self->g, 0, &run);
+	int err = close_running(&self->r, 0, &run);
 
 	ASSERT_EQ(0, err) TH_LOG("running: %s", strerror(-err));
 	EXPECT_NE(0, run.unregistered);
@@ -314,23 +314,72 @@ TEST_F_TIMEOUT(end, unregister_is_later, TEST_S)
 
 TEST_F_TIMEOUT(end, throws, TEST_S)
 {
-	int id = vmlinux_id("bpf_throw", BTF_KIND_FUNC), err;
+	int id = btf_vmlinux_id("bpf_throw", BTF_KIND_FUNC), err;
 	struct run run;
 
 	if (id < 0)
 		SKIP(return, "no kfunc bpf_throw() in " BTF_VMLINUX);
-	err = give_up(&self->g, 0, &run);
+	err = close_running(&self->r, 0, &run);
 	ASSERT_EQ(0, err) TH_LOG("running: %s", strerror(-err));
 	if (!getenv("KSYMBOL_END_THROW"))
 		ASSERT_LE(run.progress.ended, run.unregistered)
-			TH_LOG("this kernel would die: KSYMBOL_END_THROW=1 tries");
-	err = give_up(&self->g, id, &run);
+			TH_LOG("this kernel would crash: KSYMBOL_END_THROW=1 tries");
+	err = close_running(&self->r, id, &run);
 	if (err == -ENOTSUPP_KERNEL)
 		SKIP(return, "no BPF exceptions: x86-64 needs CONFIG_UNWINDER_ORC");
 	ASSERT_EQ(0, err) TH_LOG("running: %s", strerror(-err));
 	/* It threw 0, which denies the socket. */
 	EXPECT_EQ(EPERM, run.child_err);
 	EXPECT_LE(run.progress.ended, run.unregistered);
+}
+
+/*
+ * Free a struct_ops map, which is no longer registered, while a program runs.
+ * Return: as close_running(), with the first UNREGISTER of a trampoline in @run.
+ */
+static int free_map_while_running(struct runner *r, struct tcp_ops *ops, struct run *run)
+{
+	const struct ksym_rec *rec;
+	int tries = TRIES, prog, err;
+
+	do {
+		r->rings.nr_recs = 0;
+		err = tcp_ops__create(ops, 0) ?: tcp_ops__register(ops);
+		/* This waits for readers of RCU, so do it before the program runs. */
+		err = err ?: tcp_ops__unregister(ops);
+		if (err)
+			return err;
+		prog = load_prog(r->map, r->btf, 0);
+		if (prog < 0)
+			return prog;
+		err = start_program(r, prog, run);
+		close_fd(&ops->map);
+		err = err ?: wait_for_return(r, run);
+		attach(r->cgroup, prog, BPF_PROG_DETACH);
+		close(prog);
+		tcp_ops__close(ops);
+		rec = ksym_rings__wait_unregister(&r->rings, "bpf__" OPS);
+		run->unregistered = rec ? rec->time : 0;
+	} while (err == -EAGAIN && --tries);
+	return err;
+}
+
+/*
+ * A program that runs holds up the grace periods after which no task can be in a
+ * trampoline of the map any more. The trampolines keep their symbols until then.
+ */
+TEST_F_TIMEOUT(end, struct_ops_unregister_is_later, TEST_S)
+{
+	struct run run;
+	int err = free_map_while_running(&self->r, &self->ops, &run);
+
+	if (err == -ENOENT)
+		SKIP(return, "no struct_ops " OPS ": needs CONFIG_INET");
+	ASSERT_EQ(0, err) TH_LOG("running: %s", strerror(-err));
+	EXPECT_NE(0, run.unregistered);
+	EXPECT_LE(run.progress.ended, run.unregistered)
+		TH_LOG("UNREGISTER came %lld us before the grace period can end",
+		       (run.progress.ended - run.unregistered) / 1000);
 }
 
 TEST_HARNESS_MAIN

@@ -1,26 +1,97 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Is kernel text that lives found by those who ask the kernel for it, beside
- * perf's records?
+ * Is kernel text that is not in vmlinux found by readers other than perf's records?
  *
- *   /proc/kallsyms   a reader that is slow sees each symbol that was there all
- *                    the time, once, though others go meanwhile; the functions
- *                    of a module's init text, which ftrace keeps, too
- *   callchains       go on past a classic BPF filter, and name it; its name is for
- *                    those who see addresses
+ *   init_text   the functions of a module's freed init text, whose names ftrace
+ *               keeps while something is traced: each is listed once
+ *   kallsyms    a slow reader sees each symbol that existed all the time once,
+ *               although others are freed meanwhile
+ *   callchain   callchains continue past a classic BPF filter and name it, and
+ *               /proc/kallsyms lists it where it shows addresses
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <stdbool.h>
+#include <linux/filter.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "kselftest_harness.h"
-#include "bpf_raw.h"
-#include "ksym_env.h"
-#include "ksym_ring.h"
-#include "ksym_sets.h"
-#include "ksym_sources.h"
+#include "lib/bpf_raw.h"
+#include "lib/ksym_ring.h"
+#include "lib/made.h"
+#include "lib/make_module.h"
+#include "lib/make_trace.h"
+#include "lib/symbolize.h"
+#include "lib/test_env.h"
 
-#define NR_PROGS	300	/* some buffers of seq_file full of symbols */
-#define NR_GO		10	/* of them, the first ones, go meanwhile */
+FIXTURE(init_text) {
+	struct made trace, module;
+	bool loaded;
+};
+
+FIXTURE_SETUP(init_text)
+{
+	made__init(&self->trace);
+	made__init(&self->module);
+	self->loaded = false;
+	if (geteuid())
+		SKIP(return, "needs root");
+}
+
+FIXTURE_TEARDOWN(init_text)
+{
+	if (self->loaded)
+		unload_module("autofs4");
+	unmake_ftrace(&self->trace);
+}
+
+/* Count the lines of /proc/kallsyms for each of @functions of the module autofs4. */
+static int count_lines(const char *const *functions, int *seen, int nr)
+{
+	FILE *f = fopen("/proc/kallsyms", "re");
+	char line[1024], want[64];
+	int i;
+
+	if (!f)
+		return -errno;
+	while (fgets(line, sizeof(line), f)) {
+		for (i = 0; i < nr; i++) {
+			snprintf(want, sizeof(want), " %s\t[autofs4]\n",
+				 functions[i]);
+			seen[i] += !!strstr(line, want);
+		}
+	}
+	fclose(f);
+	return 0;
+}
+
+/* It takes a module with two init functions. */
+TEST_F_TIMEOUT(init_text, functions_once, TEST_S)
+{
+	const char *const functions[] = {
+		"init_autofs_fs", "autofs_dev_ioctl_init",
+	};
+	int seen[2] = {}, err, i;
+
+	err = make_ftrace(&self->trace);
+	err = err ?: load_module(&self->module, "kernel/fs/autofs", "autofs4",
+				 "CONFIG_AUTOFS_FS", "");
+	if (err == -ENOTSUP)
+		SKIP(return, "%s%s", self->trace.why, self->module.why);
+	ASSERT_EQ(0, err) TH_LOG("%s", strerror(-err));
+	self->loaded = true;
+	ASSERT_EQ(0, count_lines(functions, seen, 2));
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(1, seen[i])
+			TH_LOG("%s is listed %d times", functions[i], seen[i]);
+	}
+}
+
+#define NR_PROGS	300	/* their lines fill seq_file's buffer several times */
+#define NR_GO		10	/* the first ones, which are closed meanwhile */
 #define NAME		"ksym_walk_"
 
 FIXTURE(kallsyms) {
@@ -31,11 +102,7 @@ FIXTURE(kallsyms) {
 
 FIXTURE_SETUP(kallsyms)
 {
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.config = PERF_COUNT_SW_DUMMY,
-	};
-	const char *reason = cannot_run();
+	const char *reason = skip_reason();
 	char name[16];
 	int i;
 
@@ -43,7 +110,7 @@ FIXTURE_SETUP(kallsyms)
 	memset(self->progs, 0xff, sizeof(self->progs));
 	if (reason)
 		SKIP(return, "%s", reason);
-	ASSERT_EQ(0, ksym_rings__open(&self->rings, &attr));
+	ASSERT_EQ(0, ksym_rings__open_dummy(&self->rings));
 	for (i = 0; i < NR_PROGS; i++) {
 		snprintf(name, sizeof(name), NAME "%03d", i);
 		self->progs[i] = bpf_raw_load_filter(name);
@@ -69,7 +136,7 @@ static int number_of(const char *line)
 	return name && sscanf(name, NAME "%d", &number) == 1 ? number : -1;
 }
 
-/* Few bytes at a time: the kernel reads ahead no further than its buffer. */
+/* Reads a few bytes at a time: the kernel has read ahead by its buffer at most. */
 struct slow_reader {
 	int fd;
 	ssize_t pos, len;
@@ -106,32 +173,6 @@ static bool slow_reader__find_first(struct slow_reader *r, char *line,
 	return false;
 }
 
-static bool unregistered(const struct ksym_rings *rings, const char *name)
-{
-	size_t i;
-
-	for (i = 0; i < rings->nr_recs; i++)
-		if (ksym_rec__is(&rings->recs[i], true) &&
-		    strstr(rings->recs[i].name, name))
-			return true;
-	return false;
-}
-
-static bool wait_unregister(struct ksym_rings *rings, const char *name)
-{
-	__u64 end = ksym_now_ms() + WAIT_MS, now;
-
-	while (!ksym_rings__read(rings)) {
-		if (unregistered(rings, name))
-			return true;
-		now = ksym_now_ms();
-		if (now >= end)
-			break;
-		poll(rings->fds, rings->nr, end - now);
-	}
-	return false;
-}
-
 static bool first_are_gone(struct ksym_rings *rings)
 {
 	char name[32];
@@ -139,7 +180,7 @@ static bool first_are_gone(struct ksym_rings *rings)
 
 	for (i = 0; i < NR_GO; i++) {
 		snprintf(name, sizeof(name), NAME "%03d", i);
-		if (!wait_unregister(rings, name))
+		if (!ksym_rings__wait_unregister(rings, name))
 			return false;
 	}
 	return true;
@@ -176,63 +217,10 @@ TEST_F_TIMEOUT(kallsyms, slow_reader_skips_nothing, TEST_S)
 	EXPECT_EQ(0, twice);
 }
 
-/* How often /proc/kallsyms lists each function of the module autofs4. */
-static int count_lines(const char *const *functions, int *seen, int nr)
-{
-	FILE *f = fopen("/proc/kallsyms", "re");
-	char line[2 * KSYM_NAME_LEN], want[64];
-	int i;
-
-	if (!f)
-		return -errno;
-	while (fgets(line, sizeof(line), f)) {
-		for (i = 0; i < nr; i++) {
-			snprintf(want, sizeof(want), " %s\t[autofs4]\n",
-				 functions[i]);
-			seen[i] += !!strstr(line, want);
-		}
-	}
-	fclose(f);
-	return 0;
-}
-
-/*
- * While something is traced, ftrace keeps the names of a module's init functions.
- * It takes a module with two of them.
- */
-TEST_F_TIMEOUT(kallsyms, init_functions_once, TEST_S)
-{
-	const char *const functions[] = {
-		"init_autofs_fs", "autofs_dev_ioctl_init",
-	};
-	struct made trace, module;
-	int seen[2] = {}, err, i;
-
-	made__init(&trace);
-	made__init(&module);
-	err = make_ftrace(&trace);
-	err = err ?: load_module(&module, "kernel/fs/autofs", "autofs4",
-				 "CONFIG_AUTOFS_FS", "");
-	if (!err) {
-		err = count_lines(functions, seen, 2);
-		unload_module("autofs4");
-	}
-	unmake_ftrace(&trace);
-	if (err == -ENOTSUP)
-		SKIP(return, "%s%s", trace.why, module.why);
-	ASSERT_EQ(0, err) TH_LOG("%s", strerror(-err));
-	for (i = 0; i < 2; i++) {
-		EXPECT_EQ(1, seen[i])
-			TH_LOG("%s is listed %d times", functions[i], seen[i]);
-	}
-}
-
-/* Callchains */
-
 #define POFF_FUNC	"skb_get_poff"
 #define MAX_CHAIN	64
 
-/* A filter that calls a helper: only then is a filter inside of a callchain. */
+/* A filter that calls a helper, which puts the filter into the callchain. */
 static struct sock_filter poff_insns[] = {
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, SKF_AD_OFF + SKF_AD_PAY_OFFSET),
 	BPF_STMT(BPF_RET | BPF_K, 0xffff),
@@ -255,7 +243,7 @@ FIXTURE_SETUP(callchain)
 		.exclude_callchain_user = 1,
 		.kprobe_func = (unsigned long)POFF_FUNC,
 	};
-	const char *reason = cannot_run();
+	const char *reason = skip_reason();
 
 	memset(self, 0xff, sizeof(*self));
 	if (reason)
@@ -279,7 +267,7 @@ FIXTURE_TEARDOWN(callchain)
 	close_fd(&self->fds[1]);
 }
 
-/* SAMPLE [ header | nr | ips[nr] ] is the only record there can be. */
+/* The ring has one record: SAMPLE [ header | nr | ips[nr] ]. */
 TEST_F_TIMEOUT(callchain, goes_past_a_filter, TEST_S)
 {
 	const char *data = (char *)self->map + sysconf(_SC_PAGESIZE);
@@ -293,7 +281,7 @@ TEST_F_TIMEOUT(callchain, goes_past_a_filter, TEST_S)
 	ASSERT_EQ(PERF_RECORD_SAMPLE, ((struct perf_event_header *)data)->type);
 	ASSERT_GE(MAX_CHAIN, body[0]);
 	for (i = 1; i <= body[0]; i++) {
-		ASSERT_EQ(0, bpf_raw_symbolize(body[i], name, sizeof(name)));
+		ASSERT_EQ(0, symbolize(body[i], name, sizeof(name)));
 		TH_LOG("0x%llx %s", body[i], name);
 		filter |= !strncmp(name, "cbpf_prog_", strlen("cbpf_prog_"));
 		syscall |= !strncmp(name, "do_syscall_64", strlen("do_syscall_64"));
@@ -304,7 +292,7 @@ TEST_F_TIMEOUT(callchain, goes_past_a_filter, TEST_S)
 #endif
 }
 
-#define SYSCTL_KERNEL	"/proc/sys/kernel"
+#define KPTR_RESTRICT	"/proc/sys/kernel/kptr_restrict"
 
 /* Return: how many filters /proc/kallsyms lists, or -errno. */
 static int count_filters(void)
@@ -321,20 +309,20 @@ static int count_filters(void)
 	return nr;
 }
 
-/* Who sees no addresses would learn from the name who else has the same filter. */
+/* A user could compare the name, a hash, with that of filters of other users. */
 TEST_F_TIMEOUT(callchain, filter_is_not_for_all, TEST_S)
 {
-	bool shown = read_number(SYSCTL_KERNEL "/kptr_restrict") == 0;
+	bool shown = read_number(KPTR_RESTRICT) == 0;
 	pid_t pid;
 	int status;
 
 	EXPECT_LT(0, count_filters());
-	ASSERT_EQ(0, write_file(SYSCTL_KERNEL, "kptr_restrict", "1"));
+	ASSERT_EQ(0, write_number(KPTR_RESTRICT, 1));
 	pid = fork();
 	if (!pid)
 		_exit(setuid(1000) ? 255 : count_filters());
 	EXPECT_EQ(pid, waitpid(pid, &status, 0));
-	EXPECT_EQ(0, write_file(SYSCTL_KERNEL, "kptr_restrict", shown ? "0" : "1"));
+	EXPECT_EQ(0, write_number(KPTR_RESTRICT, shown ? 0 : 1));
 	ASSERT_TRUE(WIFEXITED(status));
 	EXPECT_EQ(0, WEXITSTATUS(status)) TH_LOG("uid 1000 sees %d", WEXITSTATUS(status));
 }

@@ -1,28 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Does any record give a kernel address to a user who may not have it?
+ * Does any record give a kernel address to a user without CAP_PERFMON?
  *
  * For all values of kernel.kptr_restrict and kernel.perf_event_paranoid, with
  * kernel.unprivileged_bpf_disabled at 0 where it can be set: a child becomes uid
- * 1000 and opens events on itself, and on all CPUs if it is let, while text is
- * made by it (BPF programs, classic BPF filters) and for it by root (trampolines).
- * No word of any record may look like a kernel address. The event on itself has
- * to open all the same: `perf record` without privilege asks for these records.
+ * 1000 and opens events on itself, and on CPU 0 if the kernel permits it. Then
+ * the child loads BPF programs and classic BPF filters, and root programs and
+ * trampolines. No word of any record may look like a kernel address. The event
+ * of the child on itself must open: `perf record` without privilege asks for
+ * these records.
  *
  * Root gets the records whatever kptr_restrict says, as it gets the kernel's
  * addresses in samples.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <grp.h>
-#include <sched.h>
 #include <stdbool.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "kselftest_harness.h"
-#include "bpf_raw.h"
-#include "ksym_env.h"
-#include "ksym_ring.h"
-#include "ksym_sets.h"
-#include "ksym_sources.h"
+#include "lib/bpf_raw.h"
+#include "lib/ksym_play.h"
+#include "lib/ksym_ring.h"
+#include "lib/made.h"
+#include "lib/make_bpf.h"
+#include "lib/make_cbpf.h"
+#include "lib/test_env.h"
 
 #define NOBODY		1000
 #define KERNEL_TEXT_MIN	0xffff800000000000ULL
@@ -36,17 +44,8 @@ static const char *const sysctls[] = {
 
 enum { KPTR, PARANOID, NO_UNPRIV_BPF, NR_SYSCTLS };
 
-static int sysctl_set(int which, long val)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "%ld\n", val);
-	return write_file("/", sysctls[which] + 1, text);
-}
-
 FIXTURE(leak) {
 	long saved[NR_SYSCTLS];
-	bool ready;
 };
 
 FIXTURE_VARIANT(leak) {
@@ -76,15 +75,14 @@ FIXTURE_SETUP(leak)
 		SKIP(return, "needs root");
 	for (i = 0; i < NR_SYSCTLS; i++)
 		self->saved[i] = read_number(sysctls[i]);
-	sysctl_set(KPTR, 0);
-	reason = cannot_run();
+	write_number(sysctls[KPTR], 0);
+	reason = skip_reason();
 	if (reason)
 		SKIP(return, "%s", reason);
-	self->ready = true;
-	ASSERT_EQ(0, sysctl_set(KPTR, variant->kptr));
-	ASSERT_EQ(0, sysctl_set(PARANOID, variant->paranoid));
+	ASSERT_EQ(0, write_number(sysctls[KPTR], variant->kptr));
+	ASSERT_EQ(0, write_number(sysctls[PARANOID], variant->paranoid));
 	/* 1 cannot be changed until the next boot. */
-	if (sysctl_set(NO_UNPRIV_BPF, 0))
+	if (write_number(sysctls[NO_UNPRIV_BPF], 0))
 		TH_LOG("unprivileged_bpf_disabled stays %ld",
 		       self->saved[NO_UNPRIV_BPF]);
 }
@@ -95,10 +93,10 @@ FIXTURE_TEARDOWN(leak)
 
 	for (i = 0; i < NR_SYSCTLS; i++)
 		if (self->saved[i] != -ENOENT)
-			sysctl_set(i, self->saved[i]);
+			write_number(sysctls[i], self->saved[i]);
 }
 
-/* The events of one user: the records are looked at word by word. */
+/* The events of one user, whose records are searched word by word. */
 struct spy {
 	int nr, fds[16];
 	struct perf_event_mmap_page *maps[16];
@@ -107,7 +105,7 @@ struct spy {
 	__u32 seen_type;
 };
 
-#define SPY_PAGES 8	/* what a user may lock has to do for all of them */
+#define SPY_PAGES 8	/* all of them have to fit into what a user may lock */
 
 static int spy__open(struct spy *spy, struct perf_event_attr *attr, pid_t pid,
 		     int cpu)
@@ -131,7 +129,7 @@ static int spy__open(struct spy *spy, struct perf_event_attr *attr, pid_t pid,
 	return 0;
 }
 
-static void spy__look_at(struct spy *spy, __u32 type, __u64 word)
+static void spy__check_word(struct spy *spy, __u32 type, __u64 word)
 {
 	spy->words++;
 	if (word < KERNEL_TEXT_MIN || word >= KERNEL_TEXT_MAX || spy->seen)
@@ -140,7 +138,7 @@ static void spy__look_at(struct spy *spy, __u32 type, __u64 word)
 	spy->seen_type = type;
 }
 
-/* Nothing is read back to the kernel: the rings have room for all of it. */
+/* data_tail is never written, as the rings have room for all records. */
 static void spy__read(struct spy *spy)
 {
 	const size_t page = sysconf(_SC_PAGESIZE);
@@ -155,13 +153,13 @@ static void spy__read(struct spy *spy)
 		for (pos = 0; pos < head; pos += hdr->size) {
 			hdr = (void *)(data + pos);
 			for (off = sizeof(*hdr); off < hdr->size; off += 8)
-				spy__look_at(spy, hdr->type,
-					     *(__u64 *)(data + pos + off));
+				spy__check_word(spy, hdr->type,
+						*(__u64 *)(data + pos + off));
 		}
 	}
 }
 
-/* What the child tells the test. */
+/* The child's results, in memory that it shares with the test. */
 struct verdict {
 	int self_err;		/* of the event that perf record would open */
 	int prog_err;
@@ -171,7 +169,7 @@ struct verdict {
 	__u32 seen_type;
 };
 
-/* On itself as `perf record` would, then all that the kernel lets it open. */
+/* First an event as of `perf record`, then all that the kernel permits. */
 static void child_open(struct spy *spy, struct verdict *v)
 {
 	struct perf_event_attr attr = {
@@ -197,7 +195,7 @@ static void child_open(struct spy *spy, struct verdict *v)
 	v->opened = spy->nr;
 }
 
-/* A snapshot is refused, or it gives no address either. */
+/* A snapshot is refused, or has no address either. */
 static void child_snapshot(struct spy *spy)
 {
 	struct perf_event_ksym_snapshot snap;
@@ -222,7 +220,7 @@ static int child_load(void)
 	return err < 0 ? err : 0;
 }
 
-/* go: root's text is made between its first and its second byte. */
+/* Writes to @said when the events are open, and reads them after a byte from @go. */
 static void child_run(struct verdict *v, int said, int go)
 {
 	struct spy spy = { .nr = 0 };
@@ -233,7 +231,7 @@ static void child_run(struct verdict *v, int said, int go)
 	if (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) ||
 	    setresuid(NOBODY, NOBODY, NOBODY))
 		_exit(1);
-	/* Set-id programs cannot be looked at, and so would not be opened. */
+	/* Changing ids clears this, and then no event on itself would open. */
 	prctl(PR_SET_DUMPABLE, 1);
 	child_open(&spy, v);
 	v->prog_err = child_load();
@@ -253,7 +251,6 @@ TEST_F_TIMEOUT(leak, uid_1000, TEST_S)
 {
 	int said[2], go[2], status;
 	struct verdict *v;
-	cpu_set_t cpu0;
 	struct made made;
 	char c = 0;
 	pid_t pid;
@@ -263,10 +260,8 @@ TEST_F_TIMEOUT(leak, uid_1000, TEST_S)
 	ASSERT_NE(MAP_FAILED, v);
 	ASSERT_EQ(0, pipe(said));
 	ASSERT_EQ(0, pipe(go));
-	/* Where the child's events of a CPU are. */
-	CPU_ZERO(&cpu0);
-	CPU_SET(0, &cpu0);
-	ASSERT_EQ(0, sched_setaffinity(0, sizeof(cpu0), &cpu0));
+	/* The child's events of a CPU are on this one. */
+	ASSERT_EQ(0, run_on_cpu(0));
 	pid = fork();
 	ASSERT_LE(0, pid);
 	if (!pid)
@@ -291,7 +286,7 @@ TEST_F_TIMEOUT(leak, uid_1000, TEST_S)
 	       v->prog_err ? strerror(-v->prog_err) : "");
 }
 
-/* The other half: who may sample the kernel may know its symbols. */
+/* Whoever may sample the kernel gets its symbols. */
 TEST_F_TIMEOUT(leak, root, TEST_S)
 {
 	struct ksym_rings rings;

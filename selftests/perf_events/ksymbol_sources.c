@@ -1,43 +1,50 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Does the kernel tell of every kind of text it makes, and the same everywhere?
+ * Does the kernel report each kind of dynamic text, and the same everywhere?
  *
- * One test for each source in ksym_sources.h. With an event on each CPU that
- * reports all text, some text is made and let go again, and each time three
- * sets have to be equal (see ksym_sets.h): the one from the records, that of
- * /proc/kallsyms, and the one from a snapshot. Beside that:
+ * One test for each source in lib/text_sources.c. With an event on each CPU that
+ * reports all text, the test creates some text and frees it again, and each time
+ * three sets must be equal (see lib/ksym_play.h): the text in the records, in
+ * /proc/kallsyms, and in a snapshot. In addition:
  *
  *   - %pS finds each text from its first to its last byte, with the length of
- *     the record, and bpf_prog_info tells the same lengths of programs
- *   - no two texts that live at the same time overlap, each REGISTER is followed
+ *     the record, and bpf_prog_info has the same lengths of programs
+ *   - no two texts that exist at the same time overlap, each REGISTER is followed
  *     by its UNREGISTER, and no record is lost
  *
- * The last tests are of the snapshot itself.
+ * The tests "snapshot" are about PERF_EVENT_IOC_KSYM_SNAPSHOT itself.
  */
 #define _GNU_SOURCE
 #include <fnmatch.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
 
 #include "kselftest_harness.h"
-#include "bpf_raw.h"
-#include "ksym_env.h"
-#include "ksym_ring.h"
-#include "ksym_sets.h"
-#include "ksym_sources.h"
-#include "ksym_verdict.h"
+#include "lib/bpf_raw.h"
+#include "lib/ksym_play.h"
+#include "lib/ksym_ring.h"
+#include "lib/ksym_snapshot.h"
+#include "lib/made.h"
+#include "lib/make_bpf.h"
+#include "lib/make_module.h"
+#include "lib/symbolize.h"
+#include "lib/test_env.h"
+#include "lib/text_sources.h"
 
 FIXTURE(source) {
 	struct ksym_rings rings;
 	struct ksym_play play;
 	struct made made;
-	bool all;
+	int all;		/* 1: the kernel has attr.ksymbol_all */
 };
 
 FIXTURE_VARIANT(source) {
 	int index;
 };
 
-/* Indices of ksym_sources[]. */
+/* Indices of ksym_sources[] */
 FIXTURE_VARIANT_ADD(source, prog) { .index = 0 };
 FIXTURE_VARIANT_ADD(source, subprog) { .index = 1 };
 FIXTURE_VARIANT_ADD(source, exception_callback) { .index = 2 };
@@ -55,13 +62,14 @@ FIXTURE_VARIANT_ADD(source, its) { .index = 13 };
 
 FIXTURE_SETUP(source)
 {
-	const char *reason = cannot_run();
+	const char *reason = skip_reason();
 
 	memset(self, 0, sizeof(*self));
 	made__init(&self->made);
 	if (reason)
 		SKIP(return, "%s", reason);
-	self->all = begin_sets(_metadata, &self->play, &self->rings);
+	self->all = ksym_play__begin(&self->play, &self->rings);
+	ASSERT_LE(0, self->all) TH_LOG("beginning: %s", strerror(-self->all));
 }
 
 FIXTURE_TEARDOWN(source)
@@ -71,19 +79,27 @@ FIXTURE_TEARDOWN(source)
 	ksym_rings__close(&self->rings);
 }
 
+static void check_sets(struct __test_metadata *_metadata, struct ksym_play *play,
+		       struct ksym_rings *rings, const char *when)
+{
+	char why[KSYM_WHY_LEN];
+
+	EXPECT_TRUE(ksym_play__agrees(play, rings, why)) TH_LOG("%s: %s", when, why);
+}
+
 static void check_symbol(struct __test_metadata *_metadata,
 			 const struct ksym_text *t, __u32 off)
 {
 	char want[KSYM_NAME_LEN + 64], got[KSYM_NAME_LEN + 64] = "";
 
 	snprintf(want, sizeof(want), "%s+0x%x/0x%x", t->name, off, t->len);
-	ASSERT_EQ(0, bpf_raw_symbolize(t->addr + off, got, sizeof(got)));
+	ASSERT_EQ(0, symbolize(t->addr + off, got, sizeof(got)));
 	got[strcspn(got, " ")] = '\0';		/* " [bpf]" */
 	EXPECT_STREQ(want, got)
 		TH_LOG("%%pS of 0x%llx is %s", t->addr + off, got);
 }
 
-/* The first NR_SAME of the source's texts are enough to look at. */
+/* The first NR_SAME texts of the source are enough. */
 static void check_symbols(struct __test_metadata *_metadata,
 			  const struct ksym_set *live,
 			  const struct ksym_source *src)
@@ -107,7 +123,7 @@ static void check_symbols(struct __test_metadata *_metadata,
 
 #define MAX_FUNCS 8
 
-/* Each function that bpf_prog_info tells of lives, and has the same length. */
+/* Each function in bpf_prog_info exists, and has the same length in its record. */
 static void check_prog_info(struct __test_metadata *_metadata, int fd,
 			    const struct ksym_set *live)
 {
@@ -149,8 +165,7 @@ TEST_F_TIMEOUT(source, sets, TEST_S)
 	size_t from;
 
 	if (src->all && !self->all)
-		SKIP(return, "this kernel has no perf_event_attr.ksymbol_all, which %s need",
-		     src->name);
+		SKIP(return, "%s need perf_event_attr.ksymbol_all", src->name);
 	before = live_of(play, src);
 	from = rings->nr_recs;
 	err = src->make(m);
@@ -158,11 +173,11 @@ TEST_F_TIMEOUT(source, sets, TEST_S)
 		SKIP(return, "%s", m->why);
 	ASSERT_EQ(0, err) TH_LOG("making %s: %s", src->name, strerror(-err));
 
-	check_sets(_metadata, play, rings, "While they live");
+	check_sets(_metadata, play, rings, "while they exist");
 	made = src->ends == AT_ONCE ? records_of(rings, from, src, false) :
 	       live_of(play, src) - (src->ends == GOES ? before : 0);
 	EXPECT_LE(m->want, made)
-		TH_LOG("of %d %s %d are known", m->want, src->name, made);
+		TH_LOG("%d of %d %s are known", made, m->want, src->name);
 	check_symbols(_metadata, &play->live, src);
 	if (!strncmp(src->pattern, "bpf_prog_", 9))
 		for (i = 0; i < m->nr_fds; i++)
@@ -174,14 +189,12 @@ TEST_F_TIMEOUT(source, sets, TEST_S)
 		EXPECT_GE(before, live_of(play, src))
 			TH_LOG("%s without UNREGISTER", src->name);
 	}
-	check_sets(_metadata, play, rings, "After their end");
+	check_sets(_metadata, play, rings, "after their end");
 	TH_LOG("%s: %d made, %d %s, %d UNREGISTER, %d live", src->name, made,
 	       records_of(rings, from, src, false),
 	       src->make == make_module ? "MMAP2, with replays" : "REGISTER",
 	       records_of(rings, from, src, true), live_of(play, src));
 }
-
-/* The snapshot itself */
 
 FIXTURE(snapshot) {
 	struct ksym_rings rings;
@@ -210,7 +223,7 @@ FIXTURE_SETUP(snapshot)
 		.config = PERF_COUNT_SW_DUMMY,
 		.bpf_event = 1,
 	};
-	const char *reason = cannot_run();
+	const char *reason = skip_reason();
 	int err;
 
 	memset(self, 0, sizeof(*self));
@@ -235,18 +248,18 @@ FIXTURE_SETUP(snapshot)
 
 FIXTURE_TEARDOWN(snapshot)
 {
-	__u64 end = ksym_now_ms() + WAIT_MS;
+	__u64 end = now_ms() + WAIT_MS;
 
 	while (self->nr_progs)
 		close(self->progs[--self->nr_progs]);
 	free(self->progs);
 	ksym_rings__close(&self->rings);
-	/* Their ends would fill the ring of the next test */
-	while (kallsyms_names("_ksym_snap") && ksym_now_ms() < end)
+	/* Their UNREGISTER would fill the ring of the next test. */
+	while (kallsyms_names("_ksym_snap") && now_ms() < end)
 		usleep(10000);
 }
 
-/* A ring that is smaller than the snapshot gets all of it, once, in pieces. */
+/* A ring that is smaller than the snapshot gets each text once, in several calls. */
 TEST_F_TIMEOUT(snapshot, goes_on_where_the_ring_was_full, TEST_S)
 {
 	int ksymbols = 0, loads = 0;
@@ -267,7 +280,7 @@ TEST_F_TIMEOUT(snapshot, goes_on_where_the_ring_was_full, TEST_S)
 	EXPECT_EQ(0, self->rings.lost);
 }
 
-/* Without attr.ksymbol_all an event sees what it always saw. */
+/* Without attr.ksymbol_all an event gets no other types than before. */
 TEST_F_TIMEOUT(snapshot, keeps_to_what_was_asked_for, TEST_S)
 {
 	size_t i;

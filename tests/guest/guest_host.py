@@ -9,31 +9,25 @@ import pathlib
 import re
 import shlex
 import subprocess
-import sys
 from itertools import chain
 from types import MappingProxyType
-from typing import Dict, List, Mapping, NamedTuple, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple
 
 import pytest
 
-from guest_plan import Entry, read_plan
+from perfbpf import ktap, outcome, paths
+from perfbpf.plan import Entry, read_plan
 
-TOP = pathlib.Path(__file__).resolve().parent.parent.parent
-BUILD = pathlib.Path(os.environ.get("PERF_BPF_BUILD", TOP / "build")).absolute()
+TOP, BUILD = paths.TOP, paths.BUILD
 SUBJECT = os.environ.get("PERF_BPF_SUBJECT", "series")
-PERF = {"series": BUILD / "out-perf/perf", "base": BUILD / "out-perf-base/perf"}
+PERF = {name: out.path / "perf" for name, out in paths.PERFS.items()}
 PLAN = TOP / "tests/guest/plan"
-# What a kernel was built in, of those with a module of the plan's.
-KERNEL_OUT = {"series": BUILD / "out-kernel", "base": BUILD / "out-base",
-              "debug": BUILD / "out-debug"}
-SELFTESTS = BUILD / "out-selftests"
-SHELL_TESTS = BUILD / "linux/tools/perf/tests/shell"
-ENDS = {0: "passed", 1: "a test failed", 3: "infrastructure broke",
-        4: "the kernel complained", 5: "the guest died", 6: "timed out"}
+# The kernels that the plan's module is built for.
+MODULE_KERNELS = ("series", "base", "debug")
+SELFTESTS = paths.TESTS["selftests"].path
+SHELL_TESTS = paths.LINUX / "tools/perf/tests/shell"
 # For hours, by hand: `make stress`
 STRESS = os.environ.get("PERF_BPF_STRESS") == "1"
-# Shown of a failed test's own log.
-LOG_LINES = 60
 
 
 class Session(NamedTuple):
@@ -42,49 +36,12 @@ class Session(NamedTuple):
     status: int
     said: str
     results: pathlib.Path
-    tests: Dict[str, object]
+    tests: Dict[str, Any]
     errors: List[str]
 
     def end(self) -> str:
         """How the guest ended, in words."""
-        return f"{ENDS.get(self.status, 'unknown end')} (status {self.status})"
-
-
-def kunit_parser() -> object:
-    """The kernel's KTAP parser, from the base or the patched tree; raises
-    FileNotFoundError when neither is there."""
-    for tree in ("base", "linux"):
-        folder = BUILD / tree / "tools/testing/kunit"
-        if (folder / "kunit_parser.py").exists():
-            sys.path.insert(0, str(folder))
-            import kunit_parser as parser  # pylint: disable=import-error
-            return parser
-    raise FileNotFoundError(f"no kunit_parser.py under {BUILD}/base nor "
-                            f"{BUILD}/linux; run `make tree`")
-
-
-def parse_ktap(log: pathlib.Path, plan: List[Entry]
-               ) -> Tuple[Dict[str, object], List[str]]:
-    """Results by name, and what is wrong with the log as a whole: no log,
-    no plan, another plan than ours, fewer results than planned."""
-    parser = kunit_parser()
-    from kunit_printer import null_printer  # pylint: disable=import-error
-    if not log.exists():
-        return {}, [f"{log}: the guest wrote no KTAP"]
-    lines = log.read_text(errors="replace").splitlines()
-    main = parser.parse_run_tests(lines, null_printer)
-    tests = {test.name: test for test in main.subtests if test.name}
-    errors = []
-    if main.expected_count != len(plan):
-        errors.append(f"{log}: plan of {main.expected_count} tests, "
-                      f"{len(plan)} expected")
-    missing = [entry.name for entry in plan if entry.name not in tests]
-    if missing or len(main.subtests) != len(plan):
-        errors.append(f"{log}: truncated, {len(tests)} results of {len(plan)}; "
-                      f"without result: {', '.join(missing)}")
-    if main.counts.errors and not errors:
-        errors.append(f"{log}: {main.counts.errors} errors of form")
-    return tests, errors
+        return f"{outcome.meaning(self.status)} (status {self.status})"
 
 
 def programs(entry: Entry) -> List[pathlib.Path]:
@@ -109,11 +66,11 @@ def check_programs(plan: List[Entry], perf: pathlib.Path) -> None:
 
 
 def build_module(kernel: str) -> pathlib.Path:
-    """The module of set_prog_id/ for a kernel; raises RuntimeError with what make said."""
-    out = BUILD / "out-modules" / kernel
+    """Build the module of set_prog_id/ for a kernel (RuntimeError: make failed)."""
+    out = paths.TESTS["modules"].path / kernel
     out.mkdir(parents=True, exist_ok=True)
     made = subprocess.run(
-        ["make", "-C", str(KERNEL_OUT[kernel]), f"M={PLAN.parent}/set_prog_id", f"MO={out}",
+        ["make", "-C", str(paths.KERNELS[kernel].path), f"M={PLAN.parent}/set_prog_id", f"MO={out}",
          "modules"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         text=True, errors="replace", check=False)
     module = out / "set_prog_id.ko"
@@ -132,12 +89,12 @@ def run_session(kernel: str, seconds_each: float, seconds: float,
     debug = kernel == "debug"
     plan = read_plan(plan_file, debug)
     check_programs(plan, perf)
-    if kernel in KERNEL_OUT:
+    if kernel in MODULE_KERNELS:
         environment = {**environment, "SET_PROG_ID": str(build_module(kernel))}
     print(f"{len(plan)} tests planned on kernel {kernel}:",
           *(entry.name for entry in plan), sep="\n  ")
     command = ["env", *(f"{name}={value}" for name, value in environment.items()),
-               str(TOP / "tests/guest/session"), "--plan", str(plan_file),
+               str(TOP / "stack/session"), "plan", "--plan", str(plan_file),
                "--perf", str(perf), "--selftests", str(SELFTESTS),
                "--shell-tests", str(SHELL_TESTS),
                "--seconds", str(seconds_each), *(["--debug"] if debug else [])]
@@ -147,27 +104,8 @@ def run_session(kernel: str, seconds_each: float, seconds: float,
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE, text=True, check=False)
     print(ended.stderr)
-    tests, errors = parse_ktap(results / "ktap.log", plan)
+    tests, errors = ktap.parse_log(results / "ktap.log", plan)
     return Session(ended.returncode, ended.stderr, results, tests, errors)
-
-
-def render(test: object, depth: int = 0) -> List[str]:
-    """A test's result, its log's end, and those of its subtests, as lines."""
-    indent = "  " * depth
-    reason = f" ({test.skip_reason})" if test.skip_reason else ""
-    lines = [f"{indent}{test.status.name} {test.name}{reason}"]
-    lines += [f"{indent}    {line.strip()}" for line in test.log[-LOG_LINES:]]
-    for subtest in test.subtests:
-        lines += render(subtest, depth + 1)
-    return lines
-
-
-def is_whole_success(test: object) -> bool:
-    """Passed, and so did its subtests: the parser takes a test's result line
-    for its status even when a subtest failed."""
-    counts = test.counts
-    return (test.status.name == "SUCCESS"
-            and not (counts.errors or counts.failed or counts.crashed))
 
 
 def judge_entry(session: Session, entry: Entry) -> None:
@@ -185,14 +123,14 @@ def judge_entry(session: Session, entry: Entry) -> None:
         if SUBJECT == "series":
             pytest.fail(f"skipped, where it has to run: {test.skip_reason}", pytrace=False)
         pytest.skip(test.skip_reason)
-    if not is_whole_success(test):
-        pytest.fail("\n".join(render(test)), pytrace=False)
+    if not ktap.is_whole_success(test):
+        pytest.fail("\n".join(ktap.render(test)), pytrace=False)
 
 
 def judge_session(session: Session) -> None:
     """Fail unless the guest came to its end and its log is whole."""
     problems = list(session.errors)
-    if session.status not in (0, 1, 4):
+    if session.status not in outcome.ENDED:
         problems.append(session.said)
     if problems:
         pytest.fail("\n".join(problems + [f"the guest's end: {session.end()}"]),
@@ -201,7 +139,7 @@ def judge_session(session: Session) -> None:
 
 def judge_splats(session: Session) -> None:
     """Fail when the guest's kernel complained."""
-    if session.status == 4:
+    if session.status == outcome.Outcome.SPLAT:
         pytest.fail((session.results / "splats").read_text()
                     + f"whole log: {session.results}/dmesg", pytrace=False)
 

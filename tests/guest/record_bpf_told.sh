@@ -30,7 +30,7 @@ told_of_missing()
 		ids '^# bpf_prog_info \([0-9]*\):' >"$dir/described"
 	missing=$(comm -23 "$dir/loaded" "$dir/described" | wc -l)
 	told=$(sed -n 's|^\[ perf record: \([0-9]*\)/.* BPF programs without code \]|\1|p' "$dir/said")
-	why=$(sed -n 's|^  \([0-9]*\) were not kept: raise kernel.perf_bpf_retain_kb|\1|p' "$dir/said")
+	why=$(sed -n 's|^  \([0-9]*\) were not retained: raise kernel.perf_bpf_retain_kb|\1|p' "$dir/said")
 	sum=$(awk '/without code/ { told = 1; next } !/^  / { told = 0 } told { nr += $1 } END { print nr + 0 }' \
 		"$dir/said")
 	echo "budget $1 KiB: $missing of $(wc -l <"$dir/loaded") programs have no info;" \

@@ -25,8 +25,8 @@ cat "$dir/said"
 unready()
 {
 	awk -v file="$1" '
-	/^\[ .* BPF programs had not quite ended/	{ nr += $4 }
-	/^  [0-9]+ had not quite ended when perf did/	{ nr += $1 }
+	/^\[ .* BPF programs are still being unloaded/	{ nr += $4 }
+	/^  [0-9]+ were still being unloaded when perf record ended/	{ nr += $1 }
 	/: Dump / { found = index($0, file); if (found) said = nr; nr = 0 }
 	END { print said + (found ? nr : 0) }' "$dir/said"
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The fields of perf_event_attr that tell of a BPF program (attr.bpf_attach) are
- * read from a file of the other byte order, and shown. A file whose attr ends
- * before them has something else there: it is left alone.
+ * Test that perf byte-swaps and prints the fields of perf_event_attr for a BPF program
+ * (attr.bpf_attach). If the attr of a file ends before them, other data follows there,
+ * which must not be touched.
  */
 #include <byteswap.h>
 #include <linux/kernel.h>
@@ -27,7 +27,7 @@ static u8 reverse_bits(u8 byte)
 	return reversed;
 }
 
-/* What a machine of the other byte order writes. */
+/* Build the attr that a machine of the other byte order writes. */
 static void foreign_attr(struct perf_event_attr *attr, u32 size)
 {
 	u8 *bits = (u8 *)(&attr->read_format + 1);
@@ -63,26 +63,26 @@ static int test_swap(void)
 	return TEST_OK;
 }
 
-struct shown {
+struct printed {
 	char bpf_attach[32], bpf_fd[32], bpf_flags[32], bpf_cookie[32];
 };
 
-static int show(FILE *fp __maybe_unused, const char *name, const char *val, void *priv)
+static int save_printed(FILE *fp __maybe_unused, const char *name, const char *val, void *priv)
 {
-	struct shown *shown = priv;
+	struct printed *printed = priv;
 
 	if (!strcmp(name, "bpf_attach"))
-		scnprintf(shown->bpf_attach, sizeof(shown->bpf_attach), "%s", val);
+		scnprintf(printed->bpf_attach, sizeof(printed->bpf_attach), "%s", val);
 	else if (!strcmp(name, "bpf_fd"))
-		scnprintf(shown->bpf_fd, sizeof(shown->bpf_fd), "%s", val);
+		scnprintf(printed->bpf_fd, sizeof(printed->bpf_fd), "%s", val);
 	else if (!strcmp(name, "bpf_flags"))
-		scnprintf(shown->bpf_flags, sizeof(shown->bpf_flags), "%s", val);
+		scnprintf(printed->bpf_flags, sizeof(printed->bpf_flags), "%s", val);
 	else if (!strcmp(name, "bpf_cookie"))
-		scnprintf(shown->bpf_cookie, sizeof(shown->bpf_cookie), "%s", val);
+		scnprintf(printed->bpf_cookie, sizeof(printed->bpf_cookie), "%s", val);
 	return 0;
 }
 
-static int test_show(void)
+static int test_print(void)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
@@ -91,25 +91,26 @@ static int test_show(void)
 		.bpf_flags = PERF_BPF_F_PASS_ON_MISS,
 		.bpf_cookie = COOKIE,
 	};
-	struct shown shown = {};
+	struct printed printed = {};
 
-	/* A file descriptor of 0 is shown */
-	perf_event_attr__fprintf(/*fp=*/NULL, &attr, show, &shown);
-	TEST_ASSERT_VAL("bpf_attach shown", !strcmp(shown.bpf_attach, "1"));
-	TEST_ASSERT_VAL("bpf_fd shown", !strcmp(shown.bpf_fd, "0"));
-	TEST_ASSERT_VAL("bpf_flags shown", !strcmp(shown.bpf_flags, "0x1"));
-	TEST_ASSERT_VAL("bpf_cookie shown", !strcmp(shown.bpf_cookie, "0x123456789abcdef"));
+	/* bpf_fd is printed even if it is 0 */
+	perf_event_attr__fprintf(/*fp=*/NULL, &attr, save_printed, &printed);
+	TEST_ASSERT_VAL("bpf_attach printed", !strcmp(printed.bpf_attach, "1"));
+	TEST_ASSERT_VAL("bpf_fd printed", !strcmp(printed.bpf_fd, "0"));
+	TEST_ASSERT_VAL("bpf_flags printed", !strcmp(printed.bpf_flags, "0x1"));
+	TEST_ASSERT_VAL("bpf_cookie printed", !strcmp(printed.bpf_cookie, "0x123456789abcdef"));
 
-	memset(&shown, 0, sizeof(shown));
+	memset(&printed, 0, sizeof(printed));
 	attr.size = PERF_ATTR_SIZE_VER9;
-	perf_event_attr__fprintf(/*fp=*/NULL, &attr, show, &shown);
-	TEST_ASSERT_VAL("nothing shown after VER9", !shown.bpf_fd[0] && !shown.bpf_cookie[0]);
+	perf_event_attr__fprintf(/*fp=*/NULL, &attr, save_printed, &printed);
+	TEST_ASSERT_VAL("nothing printed after VER9", !printed.bpf_fd[0] && !printed.bpf_cookie[0]);
 
-	memset(&shown, 0, sizeof(shown));
+	memset(&printed, 0, sizeof(printed));
 	memset(&attr, 0, sizeof(attr));
 	attr.size = PERF_ATTR_SIZE_VER10;
-	perf_event_attr__fprintf(/*fp=*/NULL, &attr, show, &shown);
-	TEST_ASSERT_VAL("nothing shown without", !shown.bpf_attach[0] && !shown.bpf_fd[0]);
+	perf_event_attr__fprintf(/*fp=*/NULL, &attr, save_printed, &printed);
+	TEST_ASSERT_VAL("nothing printed without bpf_attach",
+			!printed.bpf_attach[0] && !printed.bpf_fd[0]);
 	return TEST_OK;
 }
 
@@ -117,7 +118,7 @@ static int test__attr_fields(struct test_suite *test __maybe_unused, int subtest
 {
 	int err = test_swap();
 
-	return err ?: test_show();
+	return err ?: test_print();
 }
 
 DEFINE_SUITE("Fields of perf_event_attr for BPF programs", attr_fields);

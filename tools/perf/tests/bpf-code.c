@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The program info that a perf.data file carries, made up here: is the code of
- * each function of a program its own, and what becomes of a file that lies?
+ * Test bpil__code() and bpil_offs_to_addr() with made-up program info, as it is in
+ * perf.data: each function gets its own code, and invalid data is dropped.
  */
 #include "tests.h"
 
@@ -17,7 +17,7 @@
 
 #define NR_FUNCS 3
 
-/* The data[] of a program of three functions, as it is in a file. */
+/* The data[] of a program with three functions, laid out as in a file. */
 struct prog_data {
 	u8			insns[64];
 	u64			ksyms[NR_FUNCS];
@@ -56,7 +56,7 @@ static struct perf_bpil *prog__new(void)
 		.func_info_rec_size	= sizeof(struct bpf_func_info),
 	};
 
-	/* each byte tells whose it is */
+	/* each byte identifies its function */
 	for (int i = 0; i < NR_FUNCS; i++) {
 		memset(data->insns + pos, 'a' + i, func_lens[i]);
 		data->ksyms[i] = 0xffffffffc0000000ULL + 0x1000 * i;
@@ -81,13 +81,13 @@ static int check_slices(struct perf_bpil *bpil)
 
 	bpil_offs_to_addr(bpil);
 	for (u32 i = 0; i < NR_FUNCS; i++) {
-		TEST_ASSERT_VAL("a function has code", bpil__code(bpil, i, &code) == 0);
-		TEST_ASSERT_EQUAL("of its length", code.len, func_lens[i]);
-		TEST_ASSERT_VAL("at its address",
+		TEST_ASSERT_VAL("function has no code", bpil__code(bpil, i, &code) == 0);
+		TEST_ASSERT_EQUAL("wrong length", code.len, func_lens[i]);
+		TEST_ASSERT_VAL("wrong address",
 				code.addr == 0xffffffffc0000000ULL + 0x1000 * i);
-		TEST_ASSERT_VAL("and its own", code__is_all(&code, 'a' + i));
+		TEST_ASSERT_VAL("bytes of another function", code__is_all(&code, 'a' + i));
 	}
-	TEST_ASSERT_VAL("no function past the last",
+	TEST_ASSERT_VAL("code for a function past the last",
 			bpil__code(bpil, NR_FUNCS, &code) == -EINVAL);
 	return TEST_OK;
 }
@@ -97,7 +97,7 @@ static int test__slices(struct test_suite *test __maybe_unused, int subtest __ma
 	struct perf_bpil *bpil = prog__new();
 	int ret;
 
-	TEST_ASSERT_VAL("memory", bpil);
+	TEST_ASSERT_VAL("out of memory", bpil);
 	ret = check_slices(bpil);
 	free(bpil);
 	return ret;
@@ -132,7 +132,7 @@ static void count_oversize(struct perf_bpil *bpil)
 	bpil->info.nr_jited_func_lens = 0x40000001;
 }
 
-/* Every array is in a state that makes it unusable: nothing may be left of it. */
+/* Each of these makes all arrays unusable, so that none of them may be kept. */
 static const struct {
 	const char *name;
 	void (*damage)(struct perf_bpil *bpil);
@@ -149,12 +149,12 @@ static int check_nothing_left(struct perf_bpil *bpil)
 	struct bpf_code code;
 
 	bpil_offs_to_addr(bpil);
-	TEST_ASSERT_VAL("code dropped", !info->jited_prog_insns && !info->jited_prog_len);
-	TEST_ASSERT_VAL("ksyms dropped", !info->jited_ksyms && !info->nr_jited_ksyms);
-	TEST_ASSERT_VAL("lengths dropped",
+	TEST_ASSERT_VAL("code kept", !info->jited_prog_insns && !info->jited_prog_len);
+	TEST_ASSERT_VAL("ksyms kept", !info->jited_ksyms && !info->nr_jited_ksyms);
+	TEST_ASSERT_VAL("lengths kept",
 			!info->jited_func_lens && !info->nr_jited_func_lens);
-	TEST_ASSERT_VAL("func_info dropped", !info->func_info && !info->nr_func_info);
-	TEST_ASSERT_VAL("no code", bpil__code(bpil, 0, &code) == -ENODATA);
+	TEST_ASSERT_VAL("func_info kept", !info->func_info && !info->nr_func_info);
+	TEST_ASSERT_VAL("code found", bpil__code(bpil, 0, &code) == -ENODATA);
 	return TEST_OK;
 }
 
@@ -164,7 +164,7 @@ static int test__damaged(struct test_suite *test __maybe_unused, int subtest __m
 		struct perf_bpil *bpil = prog__new();
 		int ret;
 
-		TEST_ASSERT_VAL("memory", bpil);
+		TEST_ASSERT_VAL("out of memory", bpil);
 		pr_debug("%s\n", damages[i].name);
 		damages[i].damage(bpil);
 		ret = check_nothing_left(bpil);
@@ -175,7 +175,7 @@ static int test__damaged(struct test_suite *test __maybe_unused, int subtest __m
 	return TEST_OK;
 }
 
-/* Lengths that do not add up: the arrays are all right, the cuts are not. */
+/* All arrays are valid, but the function lengths do not add up to the code. */
 static int check_lengths(struct perf_bpil *bpil, u32 sub_id, u32 len)
 {
 	struct prog_data *data = (struct prog_data *)bpil->data;
@@ -183,9 +183,9 @@ static int check_lengths(struct perf_bpil *bpil, u32 sub_id, u32 len)
 
 	data->lens[sub_id] = len;
 	bpil_offs_to_addr(bpil);
-	TEST_ASSERT_VAL("code dropped", !bpil->info.jited_prog_insns);
+	TEST_ASSERT_VAL("code kept", !bpil->info.jited_prog_insns);
 	for (u32 i = 0; i < NR_FUNCS; i++)
-		TEST_ASSERT_VAL("no code", bpil__code(bpil, i, &code) == -ENODATA);
+		TEST_ASSERT_VAL("code found", bpil__code(bpil, i, &code) == -ENODATA);
 	return TEST_OK;
 }
 
@@ -197,7 +197,7 @@ static int test__lengths(struct test_suite *test __maybe_unused, int subtest __m
 		struct perf_bpil *bpil = prog__new();
 		int ret;
 
-		TEST_ASSERT_VAL("memory", bpil);
+		TEST_ASSERT_VAL("out of memory", bpil);
 		ret = check_lengths(bpil, i % NR_FUNCS, lens[i]);
 		free(bpil);
 		if (ret)
@@ -206,17 +206,18 @@ static int test__lengths(struct test_suite *test __maybe_unused, int subtest __m
 	return TEST_OK;
 }
 
-/* A record too short for its readers, a name without an end. */
+/* Records too short for their readers, and a name without a terminating NUL. */
 static int check_records(struct perf_bpil *bpil)
 {
 	bpil->info.func_info_rec_size = sizeof(struct bpf_func_info) - 4;
 	memset(bpil->info.name, 'x', sizeof(bpil->info.name));
 	bpil_offs_to_addr(bpil);
-	TEST_ASSERT_VAL("short records dropped",
+	TEST_ASSERT_VAL("short records kept",
 			!bpil->info.func_info && !bpil->info.nr_func_info);
-	TEST_ASSERT_VAL("the name ends", strnlen(bpil->info.name, sizeof(bpil->info.name)) ==
+	TEST_ASSERT_VAL("name not terminated", strnlen(bpil->info.name, sizeof(bpil->info.name)) ==
 			  sizeof(bpil->info.name) - 1);
-	TEST_ASSERT_VAL("the rest stays", bpil->info.jited_prog_insns && bpil->info.jited_ksyms);
+	TEST_ASSERT_VAL("valid arrays dropped",
+			bpil->info.jited_prog_insns && bpil->info.jited_ksyms);
 	return TEST_OK;
 }
 
@@ -225,7 +226,7 @@ static int test__records(struct test_suite *test __maybe_unused, int subtest __m
 	struct perf_bpil *bpil = prog__new();
 	int ret;
 
-	TEST_ASSERT_VAL("memory", bpil);
+	TEST_ASSERT_VAL("out of memory", bpil);
 	ret = check_records(bpil);
 	free(bpil);
 	return ret;
@@ -233,9 +234,9 @@ static int test__records(struct test_suite *test __maybe_unused, int subtest __m
 
 static struct test_case tests__bpf_code[] = {
 	TEST_CASE("Each function has its own bytes", slices),
-	TEST_CASE("Arrays that are not in the file", damaged),
+	TEST_CASE("Arrays that are missing or invalid", damaged),
 	TEST_CASE("Function lengths that do not add up", lengths),
-	TEST_CASE("Short records, a name without an end", records),
+	TEST_CASE("Short records, unterminated name", records),
 	{	.name = NULL, }
 };
 #else /* !HAVE_LIBBPF_SUPPORT */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Which bytes are the machine code of a BPF function? See bpf-code.h. */
+/* Find the machine code of a BPF function. See bpf-code.h. */
 #include "bpf-code.h"
 #include "bpf-event.h"
 #include "bpf-utils.h"
@@ -17,12 +17,12 @@ static bool bpil__has(const struct perf_bpil *bpil, int array)
 
 /**
  * bpil__code - find the code of one function of a program
- * @bpil: the program, as the kernel gave it or as bpil_offs_to_addr() left it
+ * @bpil: the program, from the kernel or from a file after bpil_offs_to_addr()
  * @sub_id: index of the function, 0 for the main one
  * @code: filled in
  *
- * Return: 0, or -ENODATA when the kernel did not give the code, its addresses
- * or its lengths, -EINVAL when they contradict each other.
+ * Return: 0, or -ENODATA if the code, its addresses or its lengths are missing,
+ * -EINVAL if they contradict each other or there is no function @sub_id.
  */
 int bpil__code(const struct perf_bpil *bpil, u32 sub_id, struct bpf_code *code)
 {
@@ -59,7 +59,7 @@ int bpil__code(const struct perf_bpil *bpil, u32 sub_id, struct bpf_code *code)
  * @sub_id: set to the index of the function
  * @code: filled in
  *
- * Return: 0, -ENOENT when @addr is not the program's, or as bpil__code().
+ * Return: 0, -ENOENT if @addr is not in the program, or an error of bpil__code().
  */
 int bpil__find_code(const struct perf_bpil *bpil, u64 addr, u32 *sub_id,
 		    struct bpf_code *code)
@@ -82,18 +82,18 @@ int bpil__find_code(const struct perf_bpil *bpil, u64 addr, u32 *sub_id,
 }
 
 /**
- * dso__bpf_code - find the code of the function that a dso stands for
+ * dso__bpf_code - find the code of the BPF function of a dso
  * @dso: of type DSO_BINARY_TYPE__BPF_PROG_INFO
  * @code: filled in
  *
- * Return: 0, or a SYMBOL_ANNOTATE_ERRNO__BPF_* that says why there is none.
+ * Return: 0, or the SYMBOL_ANNOTATE_ERRNO__BPF_* that says why there is none.
  */
 int dso__bpf_code(struct dso *dso, struct bpf_code *code)
 {
 	struct dso_bpf_prog *prog = dso__bpf_prog(dso);
 	struct bpf_prog_info_node *node;
 
-	/* no env: no BPF_EVENT told which program the KSYMBOL is of */
+	/* no env: no BPF_EVENT has linked the KSYMBOL to a program */
 	node = prog->env ? perf_env__find_bpf_prog_info(prog->env, prog->id) : NULL;
 	if (!node || !node->info_linear)
 		return SYMBOL_ANNOTATE_ERRNO__BPF_NO_PROG_INFO;

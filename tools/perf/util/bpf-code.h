@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Which bytes are the machine code of a BPF function?
+ * Find the machine code of a BPF function.
  *
- * The kernel gives the code of a program in one piece, its functions one after
- * the other in the order of jited_ksyms and jited_func_lens, while perf has a
- * map, a dso and a symbol for each function. Everything in perf that reads the
- * code of a BPF function, to disassemble it, to print it or to decode a trace,
- * asks here for the part that is the function's.
+ * The kernel reports the code of a program in one piece: its functions follow one
+ * another in the order of jited_ksyms and jited_func_lens. perf has a map, a dso
+ * and a symbol for each function. All readers of the code of a BPF function, which
+ * disassemble it, print it or decode a trace with it, use these functions to find
+ * the bytes of that function.
  */
 #ifndef __PERF_BPF_CODE_H
 #define __PERF_BPF_CODE_H
@@ -18,9 +18,9 @@ struct perf_bpil;
 
 /**
  * struct bpf_code - the machine code of one function
- * @insns: its bytes; they belong to the perf_env and live as long
- * @len: how many
- * @addr: where the first one was in the recorded kernel
+ * @insns: its bytes, which belong to the perf_env and live as long
+ * @len: number of bytes
+ * @addr: memory address of the first byte, in the recorded kernel
  */
 struct bpf_code {
 	const u8	*insns;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which source line is an instruction of a BPF program from? See bpf-lines.h.
+ * Find the source line of an instruction of a BPF program. See bpf-lines.h.
  *
- * The lines of a program are put in a table, sorted by address, when they are
- * first asked for, and kept with its bpf_prog_info_node. libbpf's
- * bpf_prog_linfo wants the records to be in the order of the functions and
- * takes nothing from a program where one is not; a table by address takes each
- * record for itself, and the function bounds come from bpf-code.c.
+ * The lines of a program are stored in a table sorted by address, which is built
+ * on first use and belongs to the bpf_prog_info_node. libbpf's bpf_prog_linfo
+ * expects the records in the order of the functions, and rejects all records of a
+ * program if one is not. A table sorted by address can use each record by itself.
+ * The bounds of the functions come from bpf-code.c.
  */
 #include "bpf-lines.h"
 #include "bpf-code.h"
@@ -49,7 +49,7 @@ static int bpf_line__cmp(const void *a, const void *b)
 
 	if (l->addr != r->addr)
 		return l->addr < r->addr ? -1 : 1;
-	/* an instruction that came to nothing has the address of the next one */
+	/* an instruction without machine code has the address of the next one */
 	return l->line < r->line ? -1 : l->line > r->line;
 }
 
@@ -78,14 +78,14 @@ static struct bpf_lines *bpf_lines__new(const struct bpf_prog_info *info,
 			skipped++;
 	}
 	if (skipped)
-		pr_debug("BPF program %u: %u of %u source lines have no name in its BTF\n",
+		pr_debug("BPF program %u: %u of %u source lines have no file name or text in its BTF\n",
 			 info->id, skipped, nr);
 
 	qsort(lines->line, lines->nr, sizeof(lines->line[0]), bpf_line__cmp);
 	return lines;
 }
 
-/* The last line that begins at or before addr. */
+/* Find the last line that begins at or before addr. */
 static const struct bpf_line *bpf_lines__find(const struct bpf_lines *lines, u64 addr)
 {
 	u32 lo = 0, hi = lines->nr;
@@ -107,7 +107,7 @@ static struct bpf_lines *env__load_bpf_lines(struct perf_env *env,
 {
 	struct btf_node *node = __perf_env__find_btf(env, info->btf_id);
 
-	/* In a pipe and in perf top it may come after the program: later, then */
+	/* In a pipe and in perf top the BTF may come after the program: retry later */
 	if (!node && info->btf_id)
 		return NULL;
 
@@ -135,8 +135,8 @@ static struct bpf_lines *env__bpf_lines(struct perf_env *env, u32 id)
  * @dso: a BPF function, of type DSO_BINARY_TYPE__BPF_PROG_INFO
  * @addr: memory address of the instruction, in the recorded kernel
  *
- * Return: the line, which lives as long as the dso's perf_env, or NULL when the
- * program does not tell or @addr is not in the function.
+ * Return: the line, which lives as long as the dso's perf_env, or NULL if the
+ * program has no line for @addr or @addr is not in the function.
  */
 const struct bpf_line *dso__bpf_line(struct dso *dso, u64 addr)
 {
@@ -154,22 +154,22 @@ const struct bpf_line *dso__bpf_line(struct dso *dso, u64 addr)
 	if (lines)
 		line = bpf_lines__find(lines, addr);
 
-	/* the line before a function's first one is another function's */
+	/* a line that begins before the function belongs to another function */
 	if (!line || line->addr < code.addr)
 		return NULL;
 
-	/* line 0: the compiler knows of no line that the instruction is from */
+	/* line 0: the compiler has assigned the instruction to no line */
 	return line->line ? line : NULL;
 }
 
 /**
- * dso__bpf_addr2line - what addr2line() is for files
+ * dso__bpf_addr2line - addr2line() for BPF programs
  * @dso: a BPF function, of type DSO_BINARY_TYPE__BPF_PROG_INFO
  * @addr: memory address of an instruction, in the recorded kernel
- * @file: set to the name of the source file, to be freed, unless NULL
- * @line: set to the number of the line, unless NULL
+ * @file: set to the name of the source file, which the caller frees; may be NULL
+ * @line: set to the number of the line; may be NULL
  *
- * Return: 1, or 0 when the line is not known.
+ * Return: 1, or 0 if the line is not known.
  */
 int dso__bpf_addr2line(struct dso *dso, u64 addr, char **file, unsigned int *line)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Which source line is an instruction of a BPF program from?
+ * Find the source line of an instruction of a BPF program.
  *
- * A program carries its own answer: line_info names, for an instruction of the
- * bytecode, a file, a line, and the text of that line, as offsets into the
- * strings of the program's BTF; jited_line_info has the addresses that the
- * same instructions came to have. Both are in perf.data, so that neither an ELF
- * file nor the source has to be there when a recording is looked at.
+ * Each program comes with its own line info. line_info maps an instruction of the
+ * bytecode to a file, a line number and the text of that line, as offsets into
+ * the strings of the program's BTF. jited_line_info has the addresses of the same
+ * instructions in the machine code. perf.data has both, so that neither the ELF
+ * file nor the source file is needed to annotate a recording.
  */
 #ifndef __PERF_BPF_LINES_H
 #define __PERF_BPF_LINES_H
@@ -20,12 +20,12 @@ struct dso;
 /**
  * struct bpf_line - a source line, from the address where its code begins
  * @addr: memory address of the first instruction, in the recorded kernel
- * @file: name of the source file, as the compiler was given it
- * @text: the line itself; empty if the compiler could not read it
+ * @file: name of the source file, as passed to the compiler
+ * @text: text of the line; empty if the compiler could not read it
  * @line: number of the line in @file, from 1
  *
- * The strings are the BTF's, which a file may have made up: who prints them
- * passes them through strreplace_controls().
+ * The strings come from the BTF in a file, which may be crafted: pass them through
+ * strreplace_controls() before printing them.
  */
 struct bpf_line {
 	u64		addr;

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The BPF programs that are loaded while perf records or shows: a thread reads
- * PERF_RECORD_BPF_EVENT from an event of its own, and asks for what
- * bpf_prog_info tells of each program.
+ * Track the BPF programs that are loaded while perf record or perf top runs. A thread
+ * reads PERF_RECORD_BPF_EVENT from an event of its own, and the bpf_prog_info of each
+ * program.
  *
- * A program that has ended before it was asked for is asked for once more, by the
- * event: with attr.bpf_retain the kernel keeps what there is to tell. It is not
- * ready at once, and the records of others must not wait for that, so the
- * program is put into a queue, from which the thread asks when it has read what
- * records there were, and waits only at its end.
+ * If a program has been unloaded before that, the thread reads its retained information
+ * through the event, which has attr.bpf_retain. The kernel may not have it ready yet.
+ * So that the next records don't wait for it, the program is put into a queue. The
+ * thread tries the queue again each time after it has read all available records, and
+ * waits only at its end.
  *
- *   LOAD -> by id  --> described
+ *   LOAD -> open by id --> described
  *             | ENOENT
  *             v
- *           queue --> by the event --> described, evicted
+ *           queue --> PERF_EVENT_IOC_BPF_PROG_FD --> described, evicted
  *
- * Without attr.bpf_retain, on an older kernel, such a program is counted as gone;
- * without CAP_SYS_ADMIN no program can be asked for.
+ * Without attr.bpf_retain, on an older kernel, such a program is counted as gone.
+ * Without CAP_SYS_ADMIN no program can be read.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -41,13 +41,13 @@
 #include "perf_api_probe.h"
 #include "record.h"
 
-/* So many in a row are not ready: ask no more of them for now. */
+/* Stop trying the queue when this many programs in a row are not ready. */
 #define MAX_NOT_READY	64
 #define WAIT_STEP_MS	10
-/* Some hundred thousand records: no ring buffer reaches as far back */
+/* Some hundred thousand records: no ring buffer reaches that far back */
 #define LOG_MAX_BYTES	(16 << 20)
 
-/* Ids of programs, oldest first */
+/* Ids of programs, the oldest first */
 struct id_list {
 	u32	*ids;
 	size_t	nr;
@@ -58,24 +58,24 @@ struct bpf_sideband {
 	struct perf_env			*env;
 	struct evsel			*evsel;
 	bool				wait;
-	/* what follows is under the lock of the evlist, while its thread runs */
+	/* protected by evlist__sb_lock() from here on, while the thread runs */
 	struct bpf_sideband_counts	counts;
-	/* programs to ask the event for */
+	/* unloaded programs that the kernel may have retained */
 	struct id_list			queue;
-	/* programs that have ended, of which the first are marked */
+	/* programs that were unloaded; the first nr_marked of them before the mark */
 	struct id_list			ended;
 	size_t				nr_marked;
-	/* all records, for files that are told of at their end, or NULL */
+	/* records of kernel text, see bpf_sideband__keep_log(); or NULL */
 	struct ksym_log			*log;
 	u64				log_mark;
 };
 
 /**
- * bpf_sideband__new - keep track of BPF programs
- * @env: where what is told of them goes to
- * @wait: at the end, for programs that have not quite ended
+ * bpf_sideband__new - track BPF programs
+ * @env: gets the info of the programs
+ * @wait: wait at the end for programs that are still being unloaded
  *
- * Return: NULL without memory.
+ * Return: NULL if out of memory.
  */
 struct bpf_sideband *bpf_sideband__new(struct perf_env *env, bool wait)
 {
@@ -89,8 +89,8 @@ struct bpf_sideband *bpf_sideband__new(struct perf_env *env, bool wait)
 }
 
 /**
- * bpf_sideband__delete - end of bpf_sideband__new()
- * @sb: may be NULL; the thread of its evlist has stopped
+ * bpf_sideband__delete - free what bpf_sideband__new() returned
+ * @sb: may be NULL; the thread of its evlist must have stopped
  */
 void bpf_sideband__delete(struct bpf_sideband *sb)
 {
@@ -128,7 +128,7 @@ static bool id_list__has(const struct id_list *list, u32 id)
 	return false;
 }
 
-/* Count what became of a program; @fd is consumed. */
+/* Read and count a program. Closes @fd. */
 static void bpf_sideband__describe(struct bpf_sideband *sb, int fd)
 {
 	int err = perf_env__add_bpf_info(sb->env, fd);
@@ -152,7 +152,7 @@ static void bpf_sideband__loaded(struct bpf_sideband *sb, u32 id)
 	} else if (err == ENOENT && !sb->evsel->core.attr.bpf_retain) {
 		sb->counts.gone++;
 	} else if (err != ENOENT || id_list__add(&sb->queue, id)) {
-		pr_debug("BPF program %u cannot be asked for: %s\n", id, strerror(err));
+		pr_debug("Cannot open BPF program %u: %s\n", id, strerror(err));
 		sb->counts.failed++;
 	}
 }
@@ -167,7 +167,7 @@ static void bpf_sideband__add_to_log(struct bpf_sideband *sb, const union perf_e
 		sb->counts.lost++;
 }
 
-/* The event has no map of a task: the kernel's are those of modules. */
+/* The event gets no maps of tasks, and those of the kernel are of modules. */
 static bool is_of_kernel_text(const union perf_event *event)
 {
 	return event->header.type == PERF_RECORD_KSYMBOL ||
@@ -189,12 +189,12 @@ static int bpf_sideband__process(union perf_event *event, void *data)
 	else if (event->bpf.type == PERF_BPF_EVENT_PROG_LOAD)
 		bpf_sideband__loaded(sb, event->bpf.id);
 	else if (event->bpf.type == PERF_BPF_EVENT_PROG_UNLOAD)
-		/* without memory it is remembered for ever */
+		/* out of memory, it is kept to the end of the recording */
 		id_list__add(&sb->ended, event->bpf.id);
 	return 0;
 }
 
-/* Ask once for all in the queue, and keep there what is not ready. */
+/* Try once to read all programs in the queue. Those that are not ready stay there. */
 static void bpf_sideband__ask(struct bpf_sideband *sb)
 {
 	int event = *(int *)xyarray__entry(sb->evsel->core.fd, 0, 0);
@@ -218,7 +218,7 @@ static void bpf_sideband__ask(struct bpf_sideband *sb)
 		} else if (errno == ENOENT) {
 			sb->counts.evicted++;
 		} else {
-			pr_debug("BPF program %u has ended, and is not told of: %s\n",
+			pr_debug("Cannot open unloaded BPF program %u: %s\n",
 				 id, strerror(errno));
 			sb->counts.failed++;
 		}
@@ -250,10 +250,10 @@ static bool bpf_sideband__idle(void *data, int wait_ms)
 }
 
 /**
- * bpf_sideband__mark - remember which programs have ended up to now
+ * bpf_sideband__mark - remember which programs have been unloaded up to now
  * @sb: may be NULL; its evlist is locked
  *
- * Samples of these programs are in the ring buffers already, or have been read.
+ * All samples of these programs are in the ring buffers, or have been read.
  */
 void bpf_sideband__mark(struct bpf_sideband *sb)
 {
@@ -265,18 +265,18 @@ void bpf_sideband__mark(struct bpf_sideband *sb)
 }
 
 /**
- * bpf_sideband__forget - forget the programs that had ended at the mark
+ * bpf_sideband__forget - drop the programs that had been unloaded at the mark
  * @sb: may be NULL; its evlist is locked
  *
- * For when the file with their samples is complete. Those that the kernel has not
- * told of yet are for the next time.
+ * Call it when the file with their samples is complete. Programs in the queue, which
+ * have not been read yet, are kept until the next call.
  */
 void bpf_sideband__forget(struct bpf_sideband *sb)
 {
 	size_t i, kept = 0;
 
 	if (sb && sb->log)
-		ksym_log__fold(sb->log, sb->log_mark);
+		ksym_log__prune(sb->log, sb->log_mark);
 	if (!sb || !sb->nr_marked)
 		return;
 
@@ -294,10 +294,10 @@ void bpf_sideband__forget(struct bpf_sideband *sb)
 }
 
 /**
- * bpf_sideband__nr_unready - how many programs the kernel has yet to tell of
+ * bpf_sideband__nr_unready - count the programs in the queue
  * @sb: may be NULL; its evlist is locked
  *
- * Return: the number of those that have ended.
+ * Return: the number of unloaded programs that the kernel has not ready yet.
  */
 size_t bpf_sideband__nr_unready(const struct bpf_sideband *sb)
 {
@@ -306,7 +306,7 @@ size_t bpf_sideband__nr_unready(const struct bpf_sideband *sb)
 
 /**
  * bpf_sideband__add_event - add the event that the thread reads
- * @sb: lives longer than the thread
+ * @sb: must live longer than the thread
  * @evlist: the side-band events, not yet open
  *
  * Return: 0 or a negative number.
@@ -335,16 +335,16 @@ int bpf_sideband__add_event(struct bpf_sideband *sb, struct evlist *evlist)
 		return err;
 
 	sb->evsel = evlist__last(evlist);
-	/* programs run for any task, whoever loads them */
+	/* a program may run for any task, no matter which one loads it */
 	sb->evsel->core.system_wide = perf_can_record_cpu_wide();
 	sb->evsel->side_band.idle = bpf_sideband__idle;
 	return 0;
 }
 
 /**
- * bpf_sideband__keep_log - keep the records, for files that cannot have all of them
- * @sb: has its event, which is not yet open
- * @opts: of the samples, which have the same clock
+ * bpf_sideband__keep_log - log the records, for files that would miss some of them
+ * @sb: with its event, which is not yet open
+ * @opts: options of the samples, whose clock the records must have
  *
  * Return: 0 or -ENOMEM.
  */
@@ -361,7 +361,7 @@ int bpf_sideband__keep_log(struct bpf_sideband *sb, const struct record_opts *op
 	attr->ksymbol_all = 1;
 	attr->build_id = opts->build_id;
 	attr->sample_type |= PERF_SAMPLE_TIME;
-	/* events of --switch-output-event share its ring buffers, which takes one clock */
+	/* events of --switch-output-event share the ring buffers, so need the same clock */
 	evlist__for_each_entry(sb->evsel->evlist, evsel) {
 		evsel->core.attr.use_clockid = opts->use_clockid;
 		if (opts->use_clockid)
@@ -371,10 +371,10 @@ int bpf_sideband__keep_log(struct bpf_sideband *sb, const struct record_opts *op
 }
 
 /**
- * bpf_sideband__log - the records that are kept
+ * bpf_sideband__log - get the log of bpf_sideband__keep_log()
  * @sb: may be NULL; its evlist is locked while the log is used
  *
- * Return: NULL without a log.
+ * Return: the log, or NULL if there is none.
  */
 struct ksym_log *bpf_sideband__log(struct bpf_sideband *sb)
 {
@@ -382,8 +382,8 @@ struct ksym_log *bpf_sideband__log(struct bpf_sideband *sb)
 }
 
 /**
- * bpf_sideband__counts - what became of the programs
- * @sb: may be NULL; the thread of its evlist has stopped
+ * bpf_sideband__counts - get the counts of programs
+ * @sb: may be NULL; the thread of its evlist must have stopped
  * @counts: filled in, unless @sb is NULL
  */
 void bpf_sideband__counts(const struct bpf_sideband *sb, struct bpf_sideband_counts *counts)
@@ -394,17 +394,17 @@ void bpf_sideband__counts(const struct bpf_sideband *sb, struct bpf_sideband_cou
 	counts->unready = sb->queue.nr;
 }
 
-static int say_why(unsigned long nr, const char *why, FILE *fp)
+static int fprintf_reason(unsigned long nr, const char *why, FILE *fp)
 {
 	return nr ? fprintf(fp, "  %lu %s\n", nr, why) : 0;
 }
 
 /**
- * bpf_sideband_counts__fprintf - tell which programs have no code, and why
- * @counts: at the end
- * @fp: to where
+ * bpf_sideband_counts__fprintf - print how many programs have no code, and why
+ * @counts: the counts at the end of the recording
+ * @fp: where to print
  *
- * Return: the number of characters; nothing is said when nothing is missing.
+ * Return: the number of characters printed; 0 if all programs have code.
  */
 int bpf_sideband_counts__fprintf(const struct bpf_sideband_counts *counts, FILE *fp)
 {
@@ -414,11 +414,16 @@ int bpf_sideband_counts__fprintf(const struct bpf_sideband_counts *counts, FILE 
 	if (missing)
 		printed += fprintf(fp, "[ perf record: %lu/%lu BPF programs without code ]\n",
 				   missing, counts->loaded);
-	printed += say_why(counts->gone, "ended too early: the kernel has no attr.bpf_retain", fp);
-	printed += say_why(counts->denied, "may not be asked for: that takes CAP_SYS_ADMIN", fp);
-	printed += say_why(counts->evicted, "were not kept: raise kernel.perf_bpf_retain_kb", fp);
-	printed += say_why(counts->unready, "had not quite ended when perf did", fp);
-	printed += say_why(counts->failed, "could not be read: -v tells why", fp);
+	printed += fprintf_reason(counts->gone,
+				  "were unloaded too early: the kernel has no attr.bpf_retain", fp);
+	printed += fprintf_reason(counts->denied,
+				  "could not be opened: this requires CAP_SYS_ADMIN", fp);
+	printed += fprintf_reason(counts->evicted,
+				  "were not retained: raise kernel.perf_bpf_retain_kb", fp);
+	printed += fprintf_reason(counts->unready,
+				  "were still being unloaded when perf record ended", fp);
+	printed += fprintf_reason(counts->failed,
+				  "could not be read: perf record -v prints why", fp);
 	if (counts->lost)
 		printed += fprintf(fp, "[ perf record: lost %lu BPF records: %s ]\n",
 				   counts->lost, "some programs may have no code");

@@ -12,15 +12,15 @@ struct perf_env;
 struct record_opts;
 
 /**
- * struct bpf_sideband_counts - what became of the BPF programs that were loaded
- * @loaded: how many there were
- * @described: have what bpf_prog_info tells of them
- * @gone: had ended when they were asked for, on a kernel that keeps nothing
- * @denied: perf may not ask for programs
- * @evicted: the kernel did not keep them, or not long enough
- * @unready: had not quite ended at the end
+ * struct bpf_sideband_counts - BPF programs that were loaded, and how they were read
+ * @loaded: number of all programs
+ * @described: their bpf_prog_info was read
+ * @gone: unloaded before they were read, on a kernel without attr.bpf_retain
+ * @denied: perf does not have the privilege to open programs
+ * @evicted: not retained by the kernel, or not for long enough
+ * @unready: still being unloaded when perf ended
  * @failed: could not be read
- * @lost: records that the kernel had no room for; some may have been of programs
+ * @lost: number of records that were lost; some may have been of programs
  */
 struct bpf_sideband_counts {
 	unsigned long loaded;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which file is a kernel module from?
+ * Find the file of a kernel module.
  *
- * perf finds the files of the modules that are there when it begins, and records
- * their paths. Of one that is loaded later there is only what the kernel says:
- * a name in brackets, and the build ID. Its file is looked for where modprobe
- * takes it from, below /lib/modules/<release>, when it is needed: by then the
- * module may be gone, and sysfs with it.
+ * perf finds the files of the modules that are loaded when it starts, and records
+ * their paths. Of a module that is loaded later it knows only what the kernel reports:
+ * a name in brackets, and the build ID. When its file is needed, perf looks for it
+ * where modprobe does, below /lib/modules/<release>: by then the module may have been
+ * unloaded, and its directory in sysfs with it.
  *
- * The name alone may lead to another build, with other offsets: an update that was
- * installed since, or one of two files with that name. Where the build ID is
- * known, only a file that has it is taken.
+ * A file with the right name may be another build, with other offsets: an update that
+ * was installed since, or one of two files with that name. If the build ID is known,
+ * only a file that has it is used.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -29,13 +29,13 @@
 #include "symbol.h"
 #include "symbol_conf.h"
 
-/* As deep as a tree of modules is; symbolic links may make it endless. */
+/* Deep enough for a tree of modules; symbolic links may form a loop. */
 #define MAX_DEPTH 16
 
 struct kmod_search {
 	struct dso	*dso;
 	struct kmod_path m;
-	/* of the file that is looked at, or of the one that is found */
+	/* the path being searched, and finally that of the file */
 	char		path[PATH_MAX];
 };
 
@@ -56,7 +56,7 @@ static bool kmod_search__match(struct kmod_search *search, const char *file)
 		return false;
 
 	if (!dso__build_id_equal(search->dso, &bid)) {
-		pr_debug("%s is of another build than the module that was loaded\n",
+		pr_debug("%s has another build ID than the loaded module\n",
 			 search->path);
 		return false;
 	}
@@ -80,7 +80,7 @@ static bool kmod_search__dir(struct kmod_search *search, size_t len, int depth)
 		    len + 1 + strlen(name) >= sizeof(search->path))
 			continue;
 
-		/* links to the kernel's sources, with all that was built there */
+		/* links to the sources and to the build tree of the kernel */
 		if (depth == 0 && (!strcmp(name, "source") || !strcmp(name, "build")))
 			continue;
 
@@ -138,15 +138,15 @@ static char *kmod_search__name(const struct kmod_search *search)
 }
 
 /**
- * dso__kmod_file - which file is a kernel module from?
- * @dso: of a module whose file is not known
- * @machine: as of dso__find_kmod_file()
+ * dso__kmod_file - get the file name of a kernel module
+ * @dso: dso of a module
+ * @machine: see dso__find_kmod_file()
  *
- * Unlike dso__find_kmod_file(), this changes nothing and takes no lock: the
- * caller may iterate over the machine's dsos.
+ * Unlike dso__find_kmod_file(), this changes nothing and takes no lock: the caller may
+ * iterate over the machine's dsos.
  *
- * Return: the file's name, to be freed; NULL when there is none to look for, or
- * none was found.
+ * Return: the name of the file, to be freed; NULL if the name of @dso is a file
+ * already, or if no file was found.
  */
 char *dso__kmod_file(struct dso *dso, struct machine *machine)
 {
@@ -156,12 +156,12 @@ char *dso__kmod_file(struct dso *dso, struct machine *machine)
 }
 
 /**
- * dso__find_kmod_file - look for the file of a kernel module
- * @dso: of a module; nothing is done when its file is known
- * @machine: the recorded machine, or NULL: the release of its kernel says where
- *	to look
+ * dso__find_kmod_file - find the file of a kernel module
+ * @dso: dso of a module; no effect if its name is a file already
+ * @machine: the recorded machine, whose kernel release selects the directory; NULL
+ *	for that of the running kernel
  *
- * Sets the dso's long name to the file's when it is found.
+ * Sets the long name of @dso to that of the file if it is found.
  */
 void dso__find_kmod_file(struct dso *dso, struct machine *machine)
 {

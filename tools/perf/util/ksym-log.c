@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which text did the kernel have while ring buffers were overwritten?
+ * A log of kernel text, for recordings whose ring buffers are overwritten.
  *
- * An overwritten ring buffer has its newest samples, and has lost the records of
- * what came before them. What a file can tell at its end is what is there then: a
- * program that ran until a moment before has no name, and its samples may get that
- * of the program that took its place.
+ * An overwritten ring buffer has the newest samples, but has lost older records. The
+ * records that perf synthesizes at the end of a file are those of the text that exists
+ * then: a program that was unloaded shortly before has no symbol, and its samples may
+ * get the symbol of the program that replaced it.
  *
- * So the side band, whose ring buffers are read, keeps its PERF_RECORD_KSYMBOL and
- * PERF_RECORD_BPF_EVENT here, with PERF_RECORD_MMAP2 of modules, and a file gets all
- * of them, with their times. What had ended before the ring buffers began anew is not
- * needed by the next file: the log is folded then. It is folded too when it grows
- * beyond its limit, its older half, to which hardly any ring buffer reaches.
+ * So the side band, whose ring buffers are always read, keeps its PERF_RECORD_KSYMBOL,
+ * PERF_RECORD_BPF_EVENT and PERF_RECORD_MMAP2 of modules here. All of them are written
+ * to each file, with their times. The next file does not need text that ended before
+ * the ring buffers were restarted: the log is pruned then. When it exceeds its limit,
+ * its older half is pruned, as hardly any ring buffer reaches that far back.
  *
- * Without --overwrite, a later file of --switch-output begins with it: its first samples
- * are from before the moment when the kernel replays its text for the file.
+ * Without --overwrite, each later file of --switch-output begins with the log: the first
+ * samples of the file are older than the kernel's replay of its text.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -34,10 +34,10 @@
 
 struct ksym_log_entry {
 	u64			time;
-	/* the order in which they were added */
+	/* number of the entry, in the order in which they were added */
 	u64			seq;
 	size_t			size;
-	/* without sample id; NULL when it is folded */
+	/* without sample id; NULL if dropped */
 	union perf_event	*event;
 };
 
@@ -51,10 +51,10 @@ struct ksym_log {
 };
 
 /**
- * ksym_log__new - begin a log
- * @max_bytes: of memory, before it is folded
+ * ksym_log__new - allocate a log
+ * @max_bytes: limit of its memory, in bytes, above which it is pruned
  *
- * Return: NULL without memory.
+ * Return: NULL if out of memory.
  */
 struct ksym_log *ksym_log__new(size_t max_bytes)
 {
@@ -66,7 +66,7 @@ struct ksym_log *ksym_log__new(size_t max_bytes)
 }
 
 /**
- * ksym_log__delete - end of ksym_log__new()
+ * ksym_log__delete - free what ksym_log__new() returned
  * @log: may be NULL
  */
 void ksym_log__delete(struct ksym_log *log)
@@ -82,10 +82,10 @@ void ksym_log__delete(struct ksym_log *log)
 }
 
 /**
- * ksym_log__mark - remember what has been added
+ * ksym_log__mark - get a mark between the records so far and later ones
  * @log: the log
  *
- * Return: that, for ksym_log__fold().
+ * Return: the mark, for ksym_log__prune().
  */
 u64 ksym_log__mark(const struct ksym_log *log)
 {
@@ -105,11 +105,11 @@ static int ksym_log__grow(struct ksym_log *log)
 }
 
 /**
- * ksym_log__add - remember a record
+ * ksym_log__add - add a record
  * @log: the log
  * @event: PERF_RECORD_KSYMBOL, PERF_RECORD_BPF_EVENT, or a module's PERF_RECORD_MMAP2
- * @size: of the record without its sample id, bytes
- * @time: of the record, by the clock of the samples; 0 for what was there before
+ * @size: size of the record without its sample id, in bytes
+ * @time: time of the record, in the clock of the samples
  *
  * Return: 0 or -ENOMEM.
  */
@@ -118,8 +118,8 @@ int ksym_log__add(struct ksym_log *log, const union perf_event *event, size_t si
 	struct ksym_log_entry *entry;
 
 	if (log->bytes > log->max_bytes) {
-		ksym_log__fold(log, log->seq - log->nr / 2);
-		/* all of it is still there: fold again when it is twice as much */
+		ksym_log__prune(log, log->seq - log->nr / 2);
+		/* most of the text still exists: prune again at twice the size */
 		if (log->bytes > log->max_bytes / 2)
 			log->max_bytes = 2 * log->bytes;
 	}
@@ -139,7 +139,7 @@ int ksym_log__add(struct ksym_log *log, const union perf_event *event, size_t si
 	return 0;
 }
 
-static int cmp_entries(const void *a, const void *b)
+static int ksym_log_entry__cmp(const void *a, const void *b)
 {
 	const struct ksym_log_entry *l = a, *r = b;
 
@@ -148,119 +148,121 @@ static int cmp_entries(const void *a, const void *b)
 	return l->seq < r->seq ? -1 : 1;
 }
 
-/* Records come in order from each CPU, not from all of them. */
-static void sort_entries(struct ksym_log *log)
+/* CPUs are read one after the other: only the records of each CPU are in order. */
+static void ksym_log__sort(struct ksym_log *log)
 {
 	if (log->nr)
-		qsort(log->entries, log->nr, sizeof(*log->entries), cmp_entries);
+		qsort(log->entries, log->nr, sizeof(*log->entries), ksym_log_entry__cmp);
 }
 
-static size_t hash_id(long key, void *ctx __maybe_unused)
+static size_t ksym_log__hash_id(long key, void *ctx __maybe_unused)
 {
 	return hash_bits(key, 8 * sizeof(size_t));
 }
 
-static bool equal_ids(long a, long b, void *ctx __maybe_unused)
+static bool ksym_log__equal_ids(long a, long b, void *ctx __maybe_unused)
 {
 	return a == b;
 }
 
-static void drop(struct ksym_log *log, struct ksym_log_entry *entry)
+static void ksym_log__drop_entry(struct ksym_log *log, struct ksym_log_entry *entry)
 {
 	log->bytes -= entry->size + sizeof(*entry);
 	zfree(&entry->event);
 }
 
-/* What a fold knows while it goes through the records, which are in their order */
-struct fold {
+/* State of ksym_log__prune() while it walks the sorted records */
+struct ksym_log_prune {
 	struct ksym_log	*log;
 	u64		mark;
-	/* the records of what has begun, by address and by id */
+	/* begin records without an end so far, by address and by id */
 	struct hashmap	*texts;
 	struct hashmap	*progs;
 };
 
 /*
- * @entry tells of the beginning or the end of what @id is of. Of two CPUs the end may
- * have been added before the beginning, so that the end alone is to be of before the
- * mark. Return: -ENOMEM, with which nothing is dropped that may be needed.
+ * @entry is the begin or the end record of the text at address @id, or of program @id.
+ * CPUs are read out of order, so only the end record decides whether a pair precedes
+ * the mark. Return: 0 or -ENOMEM; nothing that may be needed is dropped.
  */
-static int fold_one(struct fold *fold, struct hashmap *there, struct ksym_log_entry *entry,
-		    long id, bool ends)
+static int ksym_log__prune_pair(struct ksym_log_prune *prune, struct hashmap *begun_map,
+				struct ksym_log_entry *entry, long id, bool ends)
 {
-	bool marked = entry->seq < fold->mark;
+	bool marked = entry->seq < prune->mark;
 	struct ksym_log_entry *begun = NULL;
 
-	if (hashmap__find(there, id, &begun)) {
+	if (hashmap__find(begun_map, id, &begun)) {
 		if (marked)
-			drop(fold->log, begun);
-		hashmap__delete(there, id, NULL, NULL);
+			ksym_log__drop_entry(prune->log, begun);
+		hashmap__delete(begun_map, id, NULL, NULL);
 	}
 	if (!ends)
-		return hashmap__add(there, id, entry);
+		return hashmap__add(begun_map, id, entry);
 	if (marked)
-		drop(fold->log, entry);
+		ksym_log__drop_entry(prune->log, entry);
 	return 0;
 }
 
-static int fold_entry(struct fold *fold, struct ksym_log_entry *entry)
+static int ksym_log__prune_entry(struct ksym_log_prune *prune, struct ksym_log_entry *entry)
 {
 	const union perf_event *event = entry->event;
 
 	if (event->header.type == PERF_RECORD_MMAP2)
-		return fold_one(fold, fold->texts, entry, event->mmap2.start, /*ends=*/false);
+		return ksym_log__prune_pair(prune, prune->texts, entry, event->mmap2.start,
+					    /*ends=*/false);
 
 	if (event->header.type == PERF_RECORD_KSYMBOL)
-		return fold_one(fold, fold->texts, entry, event->ksymbol.addr,
-				event->ksymbol.flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER);
+		return ksym_log__prune_pair(prune, prune->texts, entry, event->ksymbol.addr,
+					    event->ksymbol.flags &
+					    PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER);
 
-	return fold_one(fold, fold->progs, entry, event->bpf.id,
-			event->bpf.type == PERF_BPF_EVENT_PROG_UNLOAD);
+	return ksym_log__prune_pair(prune, prune->progs, entry, event->bpf.id,
+				    event->bpf.type == PERF_BPF_EVENT_PROG_UNLOAD);
 }
 
 /**
- * ksym_log__fold - forget what had ended
+ * ksym_log__prune - drop the records of text that had ended
  * @log: the log
- * @mark: what ended in the records before that goes
+ * @mark: of ksym_log__mark(); text is dropped if its end was added before
  */
-void ksym_log__fold(struct ksym_log *log, u64 mark)
+void ksym_log__prune(struct ksym_log *log, u64 mark)
 {
-	struct fold fold = {
+	struct ksym_log_prune prune = {
 		.log = log,
 		.mark = mark,
-		.texts = hashmap__new(hash_id, equal_ids, NULL),
-		.progs = hashmap__new(hash_id, equal_ids, NULL),
+		.texts = hashmap__new(ksym_log__hash_id, ksym_log__equal_ids, NULL),
+		.progs = hashmap__new(ksym_log__hash_id, ksym_log__equal_ids, NULL),
 	};
 	size_t i, kept = 0, bytes = log->bytes;
 
-	if (IS_ERR(fold.texts) || IS_ERR(fold.progs))
+	if (IS_ERR(prune.texts) || IS_ERR(prune.progs))
 		goto out;
 
-	sort_entries(log);
+	ksym_log__sort(log);
 	for (i = 0; i < log->nr; i++) {
-		if (fold_entry(&fold, &log->entries[i]))
+		if (ksym_log__prune_entry(&prune, &log->entries[i]))
 			break;
 	}
 	for (i = 0; i < log->nr; i++) {
 		if (log->entries[i].event)
 			log->entries[kept++] = log->entries[i];
 	}
-	pr_debug("Kernel text: %zu of %zu records folded, %zu bytes\n",
+	pr_debug("Pruned %zu of %zu records of kernel text, %zu bytes\n",
 		 log->nr - kept, log->nr, bytes - log->bytes);
 	log->nr = kept;
 out:
-	hashmap__free(fold.texts);
-	hashmap__free(fold.progs);
+	hashmap__free(prune.texts);
+	hashmap__free(prune.progs);
 }
 
 /**
- * ksym_log__write - give a file all records, in their order
+ * ksym_log__write - write all records to a file, in the order of their times
  * @log: the log
- * @evsel: the first of the file; the records get a sample id as its own have
- * @process: takes a record; an error ends it
- * @data: for @process
+ * @evsel: first evsel of the file, whose sample_type defines the sample ids
+ * @process: writes a record; stops at the first error
+ * @data: passed to @process
  *
- * Return: 0, -ENOMEM or what @process returned.
+ * Return: 0, -ENOMEM, or the error of @process.
  */
 int ksym_log__write(struct ksym_log *log, const struct evsel *evsel,
 		    int (*process)(union perf_event *event, void *data), void *data)
@@ -274,7 +276,7 @@ int ksym_log__write(struct ksym_log *log, const struct evsel *evsel,
 		return -ENOMEM;
 
 	perf_sample__init(&sample, /*all=*/true);
-	sort_entries(log);
+	ksym_log__sort(log);
 	for (i = 0; i < log->nr && !err; i++) {
 		const struct ksym_log_entry *entry = &log->entries[i];
 

@@ -14,7 +14,7 @@ struct ksym_log *ksym_log__new(size_t max_bytes);
 void ksym_log__delete(struct ksym_log *log);
 int ksym_log__add(struct ksym_log *log, const union perf_event *event, size_t size, u64 time);
 u64 ksym_log__mark(const struct ksym_log *log);
-void ksym_log__fold(struct ksym_log *log, u64 mark);
+void ksym_log__prune(struct ksym_log *log, u64 mark);
 int ksym_log__write(struct ksym_log *log, const struct evsel *evsel,
 		    int (*process)(union perf_event *event, void *data), void *data);
 

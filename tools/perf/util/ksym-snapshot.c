@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which dynamic text does the kernel have already?
+ * Records of the dynamic kernel text that exists already.
  *
- * The kernel tells what comes and what goes. What was there before perf can only
- * be synthesized: BPF programs by their ids, their trampolines from /proc/kallsyms
- * where no lengths are, and what has no name there not at all. What comes or goes
- * meanwhile is told twice, or never.
+ * The kernel reports text that is added and removed. For text that existed before perf
+ * started, perf can only synthesize records: for BPF programs by their ids, for their
+ * trampolines from /proc/kallsyms, which has no lengths, and none for text without a
+ * name there. Text that is added or removed meanwhile is recorded twice, or not at all.
  *
- * The kernel itself knows, and PERF_EVENT_IOC_KSYM_SNAPSHOT makes it write the same
- * records to the ring buffer of one event, under the lock that orders what comes
- * and goes. With the events of all CPUs open, one snapshot leaves nothing out.
- * Its records have the time of the snapshot, so that it has to be taken before
- * the first sample.
+ * PERF_EVENT_IOC_KSYM_SNAPSHOT makes the kernel write these records to the ring buffer
+ * of one event, under the lock that orders additions and removals. If events are open
+ * on all CPUs, one snapshot is complete. Its records have the time of the snapshot, so
+ * that it has to be taken before the first sample.
  */
 #include <errno.h>
 #include <sys/ioctl.h>
@@ -23,7 +22,7 @@
 #include "evsel.h"
 #include "ksym-snapshot.h"
 
-/* The ring buffer may be full of other records, but not twice in a row. */
+/* ENOSPC without a record, twice in a row: draining does not help, give up. */
 static int ksym_snapshot__take(struct ksym_snapshot *snapshot, int fd)
 {
 	struct perf_event_ksym_snapshot arg = { .cursor = 0, };
@@ -44,7 +43,7 @@ static int ksym_snapshot__take(struct ksym_snapshot *snapshot, int fd)
 	return 0;
 }
 
-/* Events of tasks on any CPU have no ring buffer of a CPU's. */
+/* An event of a task without a CPU has no ring buffer that a snapshot could use. */
 static int evsel__ksym_snapshot(struct evsel *evsel, struct ksym_snapshot *snapshot)
 {
 	struct perf_cpu cpu;
@@ -58,7 +57,7 @@ static int evsel__ksym_snapshot(struct evsel *evsel, struct ksym_snapshot *snaps
 			continue;
 
 		err = ksym_snapshot__take(snapshot, *fd);
-		/* that CPU went offline */
+		/* this CPU went offline: try the next one */
 		if (err != -ENODEV)
 			break;
 	}
@@ -66,13 +65,13 @@ static int evsel__ksym_snapshot(struct evsel *evsel, struct ksym_snapshot *snaps
 }
 
 /**
- * evlist__ksym_snapshot - let the kernel replay its dynamic text
+ * evlist__ksym_snapshot - make the kernel replay its dynamic text
  * @evlist: events that are open and mapped
- * @snapshot: what to do when a ring buffer is full
+ * @snapshot: how to drain the ring buffers when one is full
  *
- * Return: 0 when all of it is in the ring buffers, or was drained from there. Else
- * -errno: the kernel has no snapshots, perf may not take one, or no event asks
- * for all that one has to have.
+ * Return: 0 if all records are in the ring buffers, or were drained from there. Else
+ * -errno: the kernel does not support snapshots, perf may not take one, or no event
+ * has both ksymbol_all and bpf_event.
  */
 int evlist__ksym_snapshot(struct evlist *evlist, struct ksym_snapshot *snapshot)
 {

@@ -6,9 +6,9 @@ struct evlist;
 
 /**
  * struct ksym_snapshot - a snapshot of the kernel's dynamic text
- * @drain: reads what the ring buffers have, returns 0 or -errno
- * @data: for @drain
- * @emitted: the number of records that the kernel wrote
+ * @drain: reads all records in the ring buffers, returns 0 or -errno
+ * @data: passed to @drain
+ * @emitted: out: number of records that the kernel wrote
  */
 struct ksym_snapshot {
 	int (*drain)(void *data);

@@ -2,9 +2,9 @@
 # perf annotate of BPF subprograms
 # SPDX-License-Identifier: GPL-2.0
 #
-# A program of three functions, recorded and unloaded: is the code that perf has
-# for each of them the code that ran, and does each disassembler and view show it,
-# with the C source that the program brings along?
+# Record and unload a program with three functions. Check that perf has the code
+# that ran for each of them, and that each disassembler and view shows it, with the
+# C source from the program's BTF.
 
 # shellcheck disable=SC2154 # bpf_prog, dir and pin come from lib/annotate_bpf.sh
 
@@ -59,8 +59,7 @@ load_program() {
 	EOF
 }
 
-# The code as the kernel gives it to others, and the recording; the program is
-# gone when this returns.
+# Record the program, save the code that the kernel reports for it, and unload it.
 record() {
 	head -c 64 /dev/zero > "${dir}/packet"
 	perf record -q -o "${dir}/perf.data" -e cpu-clock -F 999 -a -- \
@@ -70,8 +69,8 @@ record() {
 	rm "${pin}"
 }
 
-# The kernel's copy of the code is in the file; and each sampled instruction of each
-# function is the one there. The header says in which order the functions are.
+# perf.data has the code that the kernel reported, and each sampled instruction is
+# the one in that code. The header lists the functions in the order of their code.
 check_bytes() {
 	perf report -i "${dir}/perf.data" --header-only -I 2> /dev/null |
 		grep -A8 '^# bpf_prog_info' | grep 'sub_prog' | grep 'bpf_annotate_' \
@@ -89,7 +88,7 @@ check_bytes() {
 	    start += int(size)
 	assert len(functions) == 3, f"not 3 functions: {functions.keys()}"
 	assert start == len(code), f"{start} bytes of functions, {len(code)} of code"
-	assert code in open(sys.argv[1] + "/perf.data", "rb").read(), "other code is in the file"
+	assert code in open(sys.argv[1] + "/perf.data", "rb").read(), "perf.data has other code"
 
 	checked = dict.fromkeys(functions, 0)
 	for line in open(sys.argv[1] + "/insns"):
@@ -98,10 +97,10 @@ check_bytes() {
 	    insn = bytes.fromhex(insn)[:15]
 	    offset = int(ip, 16) - addr
 	    want = bytes_[offset:offset + len(insn)]
-	    # behind the function's end perf has zeros, or nothing
+	    # past the end of the function, perf prints zeros or nothing
 	    assert insn[:len(want)] == want, f"{line}: the kernel has {want.hex(' ')}"
 	    checked[name] += 1
-	print("samples whose bytes are the kernel's:", checked)
+	print("samples whose bytes match the kernel's:", checked)
 	assert all(checked.values()), "a function was not sampled"
 	EOF
 }
@@ -144,25 +143,25 @@ check_no_source() {
 		perf annotate -i "${dir}/perf.data" "--${view}" --no-source -s "${symbol}" \
 			> "${dir}/out" 2> "${dir}/err" || true
 		grep -q 'push' "${dir}/out" && ! grep -q 'annotate.bpf.c' "${dir}/out" && continue
-		fail "--${view} --no-source has the source, or no code"
+		fail "--${view} --no-source shows the source, or no code"
 	done
-	echo "--no-source has none"
+	echo "--no-source hides the source"
 }
 
-# Where a CPU is emulated, interrupts come between blocks of code only, so which
-# lines of a loop are sampled depends on how it was compiled: any of its function's.
+# On an emulated CPU, interrupts arrive only between blocks of code. Which lines of a
+# loop are sampled depends on the compiler: accept all lines of its function.
 check_srcline() {
 	perf report -i "${dir}/perf.data" --stdio --sort sym,srcline 2> /dev/null > "${dir}/out"
 	grep 'bpf_annotate_mix' "${dir}/out" > "${dir}/lines" ||
 		fail "--sort srcline has no line of bpf_annotate_mix"
 	! grep -v 'annotate.bpf.c:[3-9] *$' "${dir}/lines" ||
-		fail "--sort srcline: these are no lines of bpf_annotate_mix"
+		fail "--sort srcline has lines outside of bpf_annotate_mix"
 	echo "--sort srcline has the line"
 }
 
 load_program
 record
-check_bytes || fail "the code of a function is not its own"
+check_bytes || fail "a function has wrong code"
 check_views
 check_no_source
 check_srcline

@@ -2,8 +2,8 @@
 # perf annotate of BPF trampolines
 # SPDX-License-Identifier: GPL-2.0
 #
-# What the kernel generates to call a BPF program has no program info. With a copy
-# of the kernel's code it is disassembled; without one, perf says what is missing.
+# No program info describes the trampoline of a BPF program. With a copy of the
+# kernel's code, perf disassembles it. Without one, perf says what is missing.
 
 # shellcheck disable=SC2154 # bpf_prog, dir and pin come from lib/annotate_bpf.sh
 
@@ -13,7 +13,7 @@ set -e
 . "$(dirname "$0")"/lib/annotate_bpf.sh
 
 begin annotate_bpf_trampoline
-[ -r /proc/kcore ] || skip "/proc/kcore is not there, or not readable"
+[ -r /proc/kcore ] || skip "/proc/kcore is missing or not readable"
 
 load_program() {
 	load trampoline <<- 'EOF'
@@ -29,9 +29,9 @@ load_program() {
 	EOF
 }
 
-# $1: what is recorded, the rest: options of perf record. A trampoline has few
-# instructions of its own: seconds of nothing but calls of it, and twice as many
-# where that gave no sample, as it does on a slow machine.
+# $1: name of the recording, the rest: options of perf record. A trampoline has few
+# instructions of its own, so call it all the time for some seconds. Double the time
+# if there was no sample, as may happen on a slow machine.
 record() {
 	data="${dir}/$1"
 	shift
@@ -53,7 +53,7 @@ annotate() {
 
 test_with_kcore() {
 	record with-kcore --kcore
-	# others' programs may have trampolines too
+	# other programs may have trampolines too
 	for symbol in ${symbols}; do
 		annotate "${symbol}"
 		grep -q "call.*<bpf_prog_[0-9a-f]*_count_reads>" "${dir}/out" || continue
@@ -69,7 +69,7 @@ test_without() {
 	record without
 	annotate "${symbols%%[!a-z0-9_]*}"
 	grep -q -- "--kcore" "${dir}/err" "${dir}/out" ||
-		fail "nothing says how to get the code of ${symbols}"
+		fail "perf does not say how to get the code of ${symbols}"
 	echo "without a copy, perf says how to make one"
 }
 

@@ -1,10 +1,10 @@
 #!/bin/bash
-# perf annotate of BPF after pipes, inject, archive and more files
+# perf annotate of BPF after pipe, inject, archive and switch-output
 # SPDX-License-Identifier: GPL-2.0
 #
-# The code of a BPF program is in the header of perf.data, which is written last,
-# or for pipes in records of its own: does it get to perf annotate on each way that
-# a recording may take? The code of one function is longer than a record can be.
+# The code of a BPF program is in the header of perf.data, which is written last, or,
+# in pipes, in records of its own. Test that perf annotate gets it on each way that a
+# recording may take. The code of one function is longer than a record can be.
 
 # shellcheck disable=SC2154 # dir and pin come from lib/annotate_bpf.sh
 
@@ -45,8 +45,8 @@ load ways <<- 'EOF'
 	char _license[] __attribute__((section("license"), used)) = "GPL";
 EOF
 
-# A program that is there before, and one that is loaded while perf records, and
-# ends before it does. They run once, or until RUN_SECONDS are over.
+# One program is loaded before perf starts. The workload loads another one, and unloads
+# it while perf still records. Both run once, or until RUN_SECONDS have passed.
 head -c 64 /dev/zero > "${dir}/packet"
 cat > "${dir}/workload" <<- EOF
 	#!/bin/sh
@@ -65,13 +65,13 @@ cat > "${dir}/workload" <<- EOF
 EOF
 chmod +x "${dir}/workload"
 
-# $1: where to
+# $1: output file of perf record
 record() {
 	perf record -q -e cpu-clock -F 999 -a -o "$1" -- "${dir}/workload" 2> "${dir}/err"
 }
 
-# $1: what has been done; $2: function:variable, of which perf annotate has printed
-judge() {
+# $1: how the recording was made; $2: FUNCTION:VARIABLE in the output of perf annotate
+check_annotated() {
 	grep -q "${2#*:} = ${2#*:} \* 3" "${dir}/out" || {
 		sed -i 40q "${dir}/out"
 		fail "$1: no source of bpf_ways_${2%:*}"
@@ -82,18 +82,18 @@ judge() {
 	fail "$1: no samples in the code of bpf_ways_${2%:*}"
 }
 
-# $1: what has been done; $2: with this file; $3: - to read it from a pipe
+# $1: how the recording was made; $2: its file; $3: "-" to read it from a pipe
 check() {
 	for function in mix:mixed long:longest; do
 		symbol=$(grep "_bpf_ways_${function%:*}$" "${dir}/symbols")
 		perf annotate -i "${3:-$2}" --stdio --source -s "${symbol}" \
 			< "$2" > "${dir}/out" 2> "${dir}/err" || true
-		judge "$1" "${function}"
+		check_annotated "$1" "${function}"
 	done
 	echo "$1: annotated with its source"
 }
 
-# The reader is there while the other perf records.
+# The reader runs while perf records.
 check_live_pipes() {
 	symbol=$(grep "_bpf_ways_mix$" "${dir}/symbols")
 	record - | perf report -i - --stdio -g none --sort sym > "${dir}/out" 2> "${dir}/err2"
@@ -101,7 +101,7 @@ check_live_pipes() {
 	echo "record -o - | report -i -: names the programs"
 	record - | perf annotate -i - --stdio --source -s "${symbol}" \
 		> "${dir}/out" 2> "${dir}/err2" || true
-	judge "record -o - | annotate -i -" mix:mixed
+	check_annotated "record -o - | annotate -i -" mix:mixed
 	echo "record -o - | annotate -i -: annotated with its source"
 }
 
@@ -134,7 +134,7 @@ check_inject() {
 	check "inject -o - | annotate" "${dir}/data" -
 }
 
-# Nothing of where it was recorded is there, but what perf archive took along.
+# Only the files from perf archive are available in the other directory.
 check_elsewhere() {
 	mkdir "${dir}/elsewhere" "${dir}/home"
 	cp "${dir}/perf.data" "${dir}/elsewhere"
@@ -166,7 +166,7 @@ switch_output() {
 	done
 }
 
-# A slow machine begins few files in the same time.
+# A slow machine writes fewer files in the same time.
 check_switch_output() {
 	for seconds in 4 8 16 32; do
 		switch_output "${seconds}"

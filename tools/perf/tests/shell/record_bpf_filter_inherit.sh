@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # The children of a process that is recorded with -p inherit its events, and the
-# filter with them: also those that it forks while perf opens the events. Of a
-# filter that no sample passes, each sample of such a child is one too many.
+# filter with them. Test that this includes children that are forked while perf opens
+# the events: with a filter that no sample passes, they must not have any sample.
 
 set -e
 
@@ -32,13 +32,13 @@ skip() {
 }
 
 check_support() {
-  # The filter of other users rejects all that their children do
+  # The filter of other users drops all samples of children
   [ "$(id -u)" = 0 ] || skip "not root"
 
   perf record -e task-clock --filter 'period > 1' -o /dev/null --quiet true \
 	  > /dev/null 2>&1 || skip "missing BPF support"
 
-  # Ask the kernel, not perf, which may be the one that does not make use of it
+  # Probe the kernel, not perf: this perf may be one that does not use it
   LC_ALL=C grep -q -a -w bpf_attach /sys/kernel/btf/vmlinux ||
 	  skip "kernel without attr.bpf_attach"
 }
@@ -51,8 +51,8 @@ spin() {
   done
 }
 
-# At any time there are children, and always new ones, that use what perf leaves of
-# the CPU: the verifier takes its time for the program.
+# Fork children all the time, at the lowest priority so that perf is not delayed:
+# verifying the program takes some time.
 fork_children() {
   local alive=0
 
@@ -69,12 +69,12 @@ fork_children() {
 }
 
 start_forker() {
-  # A process group of its own
+  # In a process group of its own
   set -m
   fork_children > /dev/null 2>&1 &
   forker=$!
   set +m
-  # Its end is no news
+  # Its end must not be reported
   disown "${forker}"
 }
 
@@ -83,7 +83,7 @@ record_forker() {
 	  -o "${perfdata}" -- sleep 0.5 > /dev/null 2>&1
 }
 
-# Half a second may be too short for them on a machine that has other things to do
+# On a busy machine, half a second may be too short for a sample of a child
 test_children_seen() {
   local attempt
 
@@ -122,7 +122,7 @@ test_children_filtered() {
       return
     fi
     if ! perf report -i "${perfdata}" --stats | grep -q 'LOST_SAMPLES (BPF)'; then
-      echo "Children are filtered [Failed what was dropped is not counted]"
+      echo "Children are filtered [Failed dropped samples are not counted]"
       err=1
       return
     fi
@@ -130,16 +130,16 @@ test_children_filtered() {
   echo "Children are filtered [Success]"
 }
 
-# The file descriptor of the program means nothing to who reads the file
+# The file descriptor of the program has no meaning to a reader of the file
 test_attr() {
-  echo "Program is not in the file"
+  echo "attr.bpf_attach is not in the file"
 
   if perf evlist -v -i "${perfdata}" | grep 'bpf_attach\|bpf_fd'; then
-    echo "Program is not in the file [Failed]"
+    echo "attr.bpf_attach is not in the file [Failed]"
     err=1
     return
   fi
-  echo "Program is not in the file [Success]"
+  echo "attr.bpf_attach is not in the file [Success]"
 }
 
 check_support

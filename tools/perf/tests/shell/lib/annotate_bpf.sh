@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# What the tests of annotating BPF code have in common: to be sourced. ${dir} is a
-# directory of the test's own and ${pin} where load() pins the program.
+# Functions for the tests that annotate BPF code and source this file. ${dir} is the
+# temporary directory of the test, and load() pins the program at ${pin}.
 
-# shellcheck disable=SC2034 # those who source this use it
+# shellcheck disable=SC2034 # used by the tests
 bpf_prog="$(dirname "${BASH_SOURCE[0]}")/bpf_prog.py"
 dir=""
 pin=""
@@ -34,9 +34,9 @@ trap_cleanup() {
 	exit 1
 }
 
-# Make ${dir}, or skip when something that every such test needs is missing.
+# Create ${dir}, or skip if something is missing that all these tests need.
 begin() {
-	[ "$(uname -m)" = x86_64 ] || skip "the instructions it looks for are those of x86_64"
+	[ "$(uname -m)" = x86_64 ] || skip "the test looks for x86_64 instructions"
 	[ "$(id -u)" = 0 ] || skip "loading BPF programs and recording system-wide needs root"
 	for tool in clang bpftool python3; do
 		command -v "${tool}" > /dev/null || skip "${tool} is not installed"

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""What the shell tests ask of a pinned BPF program, by the bpf() system call.
+"""Read and attach a pinned BPF program with the bpf() system call, for shell tests.
 
   bpf_prog.py jited PIN             its machine code, from bpf_prog_info, to stdout
   bpf_prog.py attached PIN COMMAND… run COMMAND while it is attached (fentry, fexit)
 
-bpftool has neither everywhere: it dumps code only when built with a
-disassembler, and older ones cannot attach.
+bpftool cannot do this everywhere: it dumps code only if it was built with a
+disassembler, and older versions cannot attach programs.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def bpf(cmd, attr):
-    """The bpf() system call; what it returns, or exit with the reason."""
+    """Call bpf() and return its result; exit with the reason if it fails."""
     ret = libc.syscall(SYS_BPF[platform.machine()], cmd, attr, len(attr))
     if ret < 0:
         sys.exit(f"bpf({cmd}): {os.strerror(ctypes.get_errno())}")
@@ -32,13 +32,13 @@ def bpf(cmd, attr):
 
 
 def obj_get(pin):
-    """A file descriptor of what is pinned there."""
+    """Return a file descriptor for the object pinned there."""
     path = ctypes.create_string_buffer(pin.encode())
     return bpf(OBJ_GET, struct.pack("=QII", ctypes.addressof(path), 0, 0))
 
 
 def jited_len(fd, buf=None):
-    """Length of the code in bytes; the code itself goes to buf.
+    """Return the length of the code in bytes, and copy the code to buf.
 
     struct bpf_prog_info has jited_prog_len at 16 and jited_prog_insns at 24.
     """
@@ -51,7 +51,7 @@ def jited_len(fd, buf=None):
 
 
 def main(command, pin, *rest):
-    """Exit status: COMMAND's, or 0; 1 when the kernel refused."""
+    """Return the exit status: of COMMAND, or 0; 1 if the kernel refused."""
     fd = obj_get(pin)
     if command == "jited":
         code = ctypes.create_string_buffer(jited_len(fd))

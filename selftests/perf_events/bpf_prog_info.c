@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What does bpf_prog_info say of a program with a function that the verifier
+ * added? That is the exception callback of a program that can throw.
+ */
+#define _GNU_SOURCE
+#include "kselftest_harness.h"
+#include "lib/bpf_info.h"
+#include "lib/bpf_raw.h"
+#include "lib/test_env.h"
+
+FIXTURE(info) {
+	int prog;
+	bool throws;		/* the verifier adds a function */
+};
+
+FIXTURE_SETUP(info)
+{
+	const char *reason = skip_reason();
+
+	self->prog = -1;
+	if (reason)
+		SKIP(return, "%s", reason);
+	self->prog = info_prog__load(&self->throws);
+	ASSERT_LE(0, self->prog) TH_LOG("BPF_PROG_LOAD: %s", strerror(-self->prog));
+}
+
+FIXTURE_TEARDOWN(info)
+{
+	close_fd(&self->prog);
+}
+
+/* libbpf refuses the line info of a program whose first line is not its first address. */
+TEST_F(info, lines_begin_with_their_function)
+{
+	struct info_copy c;
+
+	if (!self->throws)
+		SKIP(return, "the kernel has no BPF exceptions: no hidden function");
+	ASSERT_EQ(0, info_copy__read(&c, self->prog, false));
+	ASSERT_EQ(2, c.info.nr_jited_ksyms);
+	ASSERT_EQ(4, c.info.nr_jited_line_info);
+	EXPECT_EQ(c.ksyms[0], c.jited_lines[0]);
+	EXPECT_EQ(c.ksyms[1], c.jited_lines[3]);
+}
+
+/* Tools that do not ask expect a func_info for each function in jited_ksyms. */
+TEST_F(info, hidden_functions_when_asked)
+{
+	struct info_copy with, without;
+
+	ASSERT_EQ(0, info_copy__read(&without, self->prog, false));
+	ASSERT_EQ(2, without.info.nr_jited_ksyms);
+	ASSERT_EQ(0, without.info.nr_hidden_funcs);
+	/* The lines of a hidden function are not those of others. */
+	ASSERT_EQ(without.ksyms[0], without.jited_lines[0]);
+	ASSERT_EQ(without.ksyms[1], without.jited_lines[3]);
+	if (!self->throws)
+		SKIP(return, "the kernel has no BPF exceptions: no hidden function");
+
+	ASSERT_EQ(0, info_copy__read(&with, self->prog, true));
+	EXPECT_EQ(3, with.info.nr_jited_ksyms);
+	EXPECT_EQ(3, with.info.nr_jited_func_lens);
+	EXPECT_EQ(3, with.info.nr_prog_tags);
+	EXPECT_EQ(2, with.info.nr_func_info);
+	EXPECT_EQ(1, with.info.nr_hidden_funcs);
+	EXPECT_EQ(without.info.jited_prog_len + with.lens[2], with.info.jited_prog_len);
+	EXPECT_NE(0, with.ksyms[2]);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A program that uses all parts of struct bpf_prog_info that a program can have,
+ * and a copy of what the kernel returns for it.
+ */
+#ifndef SELFTESTS_PERF_EVENTS_BPF_INFO_H
+#define SELFTESTS_PERF_EVENTS_BPF_INFO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <linux/bpf.h>
+
+#define INFO_PROG_NAME	"told_main"
+#define INFO_MAX	8	/* functions, lines, maps: more than the program has */
+#define INFO_MAX_CODE	4096
+
+struct info_copy {
+	struct bpf_prog_info info;
+	__u8 code[INFO_MAX_CODE];
+	__u64 ksyms[INFO_MAX];
+	__u32 lens[INFO_MAX];
+	__u8 tags[INFO_MAX][BPF_TAG_SIZE];
+	struct bpf_func_info funcs[INFO_MAX];
+	struct bpf_line_info lines[INFO_MAX];
+	__u64 jited_lines[INFO_MAX];
+	__u32 maps[INFO_MAX];
+};
+
+/* With the functions that the verifier added, if @hidden. Return: 0 or -errno. */
+int info_copy__read(struct info_copy *c, int fd, bool hidden);
+
+/* Is a kernel address in any of it? */
+bool info_copy__has_address(const struct info_copy *c);
+
+/* The BTF of the program, and @more unused bytes of strings. Return: an fd or -errno. */
+int info_btf__load(size_t more);
+
+/*
+ * Load the program: two functions with BTF and lines, a map, and a callback that
+ * the verifier adds if @bpf_throw, the BTF id of that kfunc, is not 0.
+ * Return: an fd or -errno.
+ */
+int info_prog__load_with(int bpf_throw);
+
+/* With the callback if this kernel has BPF exceptions, which is stored in @throws. */
+int info_prog__load(bool *throws);
+
+/* Run it @repeat times on a packet of zeros. Return: 0 or -errno. */
+int info_prog__run(int prog, unsigned int repeat);
+
+#endif

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Run tests in the guest.
+
+  session plan --plan FILE --perf PROGRAM --selftests DIR --shell-tests DIR
+               [--debug] [--seconds N]
+  session units GROUP TESTS UNITS
+
+`plan` runs the series' own tests, as FILE lists them, and writes KTAP to standard
+output and to $GUEST_RESULTS/ktap.log, the plan first.  The exit status is 0 when
+nothing failed, 1 otherwise.
+
+`units` runs units of a group of mainline's tests, see units.py.
+"""
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from perfbpf import units
+from perfbpf.ktap import Writer
+from perfbpf.paths import TOP
+from perfbpf.plan import Entry, read_plan
+from perfbpf.program import run_program
+
+SCRIPTS = TOP / "tests/guest"
+SKIP_STATUS = {"kselftest": 4, "perf-shell": 2, "script": 2}
+KEPT_LINES = 400
+
+
+class Place(NamedTuple):
+    """Where the programs under test are."""
+    perf: Path
+    selftests: Path
+    shell_tests: Path
+
+    def program(self, entry: Entry) -> Path:
+        """The file that an entry of the plan runs."""
+        folders = {"kselftest": self.selftests, "perf-shell": self.shell_tests,
+                   "script": SCRIPTS}
+        return folders[entry.kind] / entry.path
+
+
+def environment(place: Place, home: str) -> dict[str, str]:
+    """Return a test's environment: the subject's perf first in PATH, and neither the
+    configuration nor the build-id cache of the host's user."""
+    return dict(os.environ, HOME=home, TMPDIR=home, PERF_CONFIG="/dev/null",
+                PERF_BUILDID_DIR=f"{home}/debug", LC_ALL="C",
+                SELFTESTS=str(place.selftests),
+                PATH=f"{place.perf.parent}:{os.environ['PATH']}")
+
+
+def nested_output(entry: Entry, lines: list[str]) -> list[str]:
+    """Return a test's output as it stands inside its parent: KTAP of its own as nested
+    subtests, anything else as diagnostics."""
+    if entry.kind in ("kselftest", "kunit"):
+        starts = (number for number, line in enumerate(lines)
+                  if line.startswith(("TAP version", "KTAP version")))
+        first = next(starts, len(lines))
+        nested = [f"  {line}" for line in lines[first:]]
+        return [f"  # {line}" for line in lines[:first]] + \
+            nested[:1] + [f"  # Subtest: {entry.name}"] * bool(nested) + nested[1:]
+    left_out = len(lines) - KEPT_LINES
+    return [f"  # ({left_out} lines left out)"] * (left_out > 0) + \
+        [f"  # {line}" for line in lines[-KEPT_LINES:]]
+
+
+def skip_reason(lines: list[str]) -> str:
+    """Return why a test skipped itself: its last line with SKIP, else its last."""
+    for line in reversed(lines):
+        _, found, reason = line.partition("SKIP")
+        if found and reason.strip(" :-"):
+            return reason.strip(" :-")
+    return lines[-1].strip() if lines else ""
+
+
+def result_line(entry: Entry, number: int, status: int, lines: list[str]) -> str:
+    """Return the KTAP line for an exit status; a skip without a reason fails."""
+    if status == 0:
+        return f"ok {number} {entry.name}"
+    if status == SKIP_STATUS[entry.kind]:
+        reason = skip_reason(lines)
+        if reason:
+            return f"ok {number} {entry.name} # SKIP {reason}"
+        return f"not ok {number} {entry.name} # skipped without a reason"
+    return f"not ok {number} {entry.name} # exit status {status}"
+
+
+def run_kunit(ktap: Writer, number: int, entry: Entry) -> bool:
+    """Pass on the results of a suite that ran at boot; False when a test of it failed,
+    or when there is no such suite."""
+    path = units.KUNIT / entry.path / "results"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else [f"no {path}"]
+    ktap.lines(nested_output(entry, lines))
+    passed = lines[-1].startswith("ok ")
+    ktap.line(f"{'ok' if passed else 'not ok'} {number} {entry.name}")
+    return passed
+
+
+def run_entry(ktap: Writer, number: int, entry: Entry, place: Place, seconds: float) -> bool:
+    """Run one entry of the plan; False when it failed."""
+    if entry.kind == "kunit":
+        return run_kunit(ktap, number, entry)
+    program = place.program(entry)
+    if not os.access(program, os.X_OK):
+        ktap.line(f"# {program} is missing or cannot be executed; run `make selftests`"
+                  " (kselftest) or `make tree` (perf-shell)")
+        ktap.line(f"not ok {number} {entry.name} # no such program")
+        return False
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="guest-test-") as home:
+        status, lines = run_program([str(program)], program.parent, environment(place, home),
+                                    seconds)
+    ktap.lines(nested_output(entry, lines))
+    ktap.line(f"  # took {time.monotonic() - begun:.0f} s")
+    line = result_line(entry, number, status, lines)
+    ktap.line(line)
+    return line.startswith("ok ")
+
+
+def run_plan(ktap: Writer, entries: list[Entry], place: Place, seconds: float) -> bool:
+    """Print the plan, then run it; False when an entry failed."""
+    ktap.line("KTAP version 1")
+    ktap.line(f"1..{len(entries)}")
+    failed = 0
+    for number, entry in enumerate(entries, 1):
+        failed += not run_entry(ktap, number, entry, place, seconds)
+    ktap.line(f"# {len(entries) - failed} of {len(entries)} did not fail")
+    return not failed
+
+
+def parse_options() -> argparse.Namespace:
+    """The command line; exits with status 2 when it is wrong."""
+    parser = argparse.ArgumentParser(prog="stack/session", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    kinds = parser.add_subparsers(dest="kind", required=True)
+    plan = kinds.add_parser("plan")
+    for name in ("--plan", "--perf", "--selftests", "--shell-tests"):
+        plan.add_argument(name, type=Path, required=True)
+    plan.add_argument("--debug", action="store_true", help="the kernel is the debug kernel")
+    plan.add_argument("--seconds", type=float, default=300,
+                      help="time limit of each test (default: 300)")
+    mainline = kinds.add_parser("units")
+    mainline.add_argument("group", choices=sorted(units.GROUPS))
+    mainline.add_argument("tests", type=Path, help="what stack/mainline.d/build built for it")
+    mainline.add_argument("units", type=Path, help="a file with a unit a line")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Run the command line; returns the exit status."""
+    options = parse_options()
+    results = Path(os.environ["GUEST_RESULTS"])
+    if options.kind == "units":
+        names = options.units.read_text(encoding="utf-8").splitlines()
+        units.run(options.group, options.tests, names, results)
+        return 0
+    place = Place(options.perf.resolve(), options.selftests.resolve(),
+                  options.shell_tests.resolve())
+    with open(results / "ktap.log", "w", encoding="utf-8") as log:
+        passed = run_plan(Writer(log), read_plan(options.plan, options.debug), place,
+                          options.seconds)
+    return 0 if passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
