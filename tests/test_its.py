@@ -34,4 +34,5 @@ def test_its_thunks() -> None:
         raise RuntimeError(f"no result: {outcome.meaning(ended.returncode)}\n{ended.stderr}")
     found = re.search(r"ITS thunks: (\d+) made", ended.stdout)
     assert found and int(found[1]) > 0, ended.stdout[-4000:]
-    assert re.search(r"^ok \d+ source\.its\.sets$", ended.stdout, re.MULTILINE), ended.stdout[-4000:]
+    assert re.search(r"^ok \d+ source\.its\.sets$", ended.stdout, re.MULTILINE), \
+        ended.stdout[-4000:]

@@ -8,10 +8,11 @@ from typing import Dict, List, Tuple
 
 import pytest
 
-from perfbpf import mainline, units
+from perfbpf import mainline
+from perfbpf import units as readers
 
 
-def outcomes(**results: str) -> Dict[str, object]:
+def outcomes(**results: str) -> mainline.Outcomes:
     """A list: each test is a unit of its own."""
     return {name: mainline.Outcome(result, name) for name, result in results.items()}
 
@@ -21,7 +22,7 @@ def compared(monkeypatch: pytest.MonkeyPatch,
              ) -> Tuple[Dict[str, str], List[List[str]]]:
     """The verdicts on runs (base, series), and the units that each repetition
     ran."""
-    sides = [tuple(outcomes(**side) for side in run) for run in runs]
+    sides = [(outcomes(**base), outcomes(**series)) for base, series in runs]
     repeated: List[List[str]] = []
 
     def run_both(_name: str, _group: object, units: List[str], number: int) -> object:
@@ -119,8 +120,8 @@ def test_crash_goes_on(tmp_path: Path,
 def said(reader: str, unit: str, output: str, status: int = 0,
          log: Tuple[str, ...] = ()) -> Dict[str, str]:
     """Results by name that a reader finds."""
-    ended = units.Ended(unit, status, output, list(log), list(log))
-    return {name: result for result, name in getattr(units, reader)(ended)}
+    ended = readers.Ended(unit, status, output, list(log), list(log))
+    return {name: result for result, name in getattr(readers, reader)(ended)}
 
 
 def test_ftrace_output() -> None:
