@@ -17,7 +17,7 @@ import signal
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Generator, List
+from typing import Any, Generator, List
 
 import pytest
 
@@ -109,7 +109,8 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator:
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> Generator:
+def pytest_runtest_makereport(item: pytest.Item,
+                              call: pytest.CallInfo) -> Generator[None, Any, None]:
     """On the base, turn a test's outcome round; see the top of the file."""
     outcome = yield
     report = outcome.get_result()

@@ -7,7 +7,6 @@ is sent: b4 writes the mails into a directory.
 from __future__ import annotations
 
 import email
-import email.policy
 import re
 import shutil
 from email.message import Message
@@ -84,13 +83,15 @@ def description(toy: Toy) -> str:
 
 def mails(toy: Toy) -> list[Message]:
     """The mails, as they were written."""
-    return [email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
+    return [email.message_from_bytes(path.read_bytes())
             for path in sorted((toy.top / "build/mails/more").iterdir())]
 
 
 def text_of(mail: Message) -> str:
     """The text of a mail."""
-    return str(mail.get_payload(decode=True), "utf-8")
+    payload = mail.get_payload(decode=True)
+    assert isinstance(payload, bytes)
+    return payload.decode()
 
 
 def subjects(toy: Toy, commits: str) -> list[str]:

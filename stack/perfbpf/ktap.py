@@ -47,8 +47,8 @@ def kunit_parser() -> tuple[ModuleType, Any]:
             if folder not in sys.path:
                 sys.path.append(folder)
             # pylint: disable=import-error,import-outside-toplevel
-            import kunit_parser as parser  # type: ignore[import]
-            from kunit_printer import null_printer  # type: ignore[import]
+            import kunit_parser as parser
+            from kunit_printer import null_printer
             return parser, null_printer
     raise FileNotFoundError(f"no kunit_parser.py under {BASE} nor {LINUX}; run `make tree`")
 

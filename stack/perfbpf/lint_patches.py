@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import email
-import email.policy
 import fnmatch
 import hashlib
 import os
 import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from email.header import decode_header, make_header
 from pathlib import Path
 
 from perfbpf.git import ToolError
@@ -25,8 +25,8 @@ CHECKPATCH_LINE = re.compile(
 
 def subject_of(patch: Path) -> str:
     """Return a patch's subject, unfolded, with its [PATCH]."""
-    message = email.message_from_bytes(patch.read_bytes(), policy=email.policy.default)
-    return re.sub(r"\s*\n\s*", " ", str(message["Subject"]))
+    subject = email.message_from_bytes(patch.read_bytes())["Subject"]
+    return re.sub(r"\s*\n\s*", " ", str(make_header(decode_header(str(subject)))))
 
 
 def check_subjects(ctx: Context) -> Findings:
