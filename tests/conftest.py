@@ -33,6 +33,7 @@ LAYER_OF = {"test_lint": "lint", "test_base": "lint", "test_tree": "lint",
             "test_setup": "lint", "test_kernel": "lint", "test_mainline": "lint",
             "test_failures": "lint", "test_check": "lint", "test_durations": "lint",
             "test_topic": "lint", "test_demo_plan": "lint",
+            "test_guest_start": "lint", "test_session": "lint",
             "test_prefix": "prefix",
             "test_guest": "guest", "test_guest_failures": "guest", "test_demo": "guest",
             "test_its": "guest", "test_qemu": "guest",
@@ -40,7 +41,7 @@ LAYER_OF = {"test_lint": "lint", "test_base": "lint", "test_tree": "lint",
             "test_debug_guest": "debug"}
 STACK = {"test_lint", "test_base", "test_tree", "test_setup", "test_kernel", "test_prefix",
          "test_guest_failures", "test_qemu", "test_mainline", "test_failures", "test_check",
-         "test_durations", "test_topic", "test_demo_plan"}
+         "test_durations", "test_topic", "test_demo_plan", "test_guest_start", "test_session"}
 CPU_BEFORE = pytest.StashKey[float]()
 # These tell how the guest's session went, not what the series does.
 BOTH = {("test_guest", "test_session_is_whole"), ("test_guest", "test_no_splat")}

@@ -325,7 +325,8 @@ class Record:
     size: Optional[int] = None  # hostile: the header's size says this
 
 
-def _name(text: Union[str, bytes]) -> bytes:
+def padded_name(text: Union[str, bytes]) -> bytes:
+    """Return a name as records have it: with a zero, and filled up to 8 bytes."""
     raw = _bytes(text) + b"\0"
     return raw + bytes(-len(raw) % 8)
 
@@ -334,19 +335,19 @@ def mmap_kernel() -> Record:
     """The map of the kernel's own text, below all that these files put in BPF."""
     return Record(RECORD_MMAP, MISC_KERNEL,
                   struct.pack("<iIQQQ", -1, 0, KERNEL_START, KERNEL_LEN, KERNEL_START)
-                  + _name("[kernel.kallsyms]_text"))
+                  + padded_name("[kernel.kallsyms]_text"))
 
 
 def comm(text: str, tid: int = 1000) -> Record:
     """A task's name."""
-    return Record(RECORD_COMM, 0, struct.pack("<II", tid, tid) + _name(text))
+    return Record(RECORD_COMM, 0, struct.pack("<II", tid, tid) + padded_name(text))
 
 
 def ksymbol(name: Union[str, bytes], addr: int, length: int, flags: int = 0,
             ksym_type: int = KSYMBOL_BPF) -> Record:
     """Dynamic kernel text comes to be, or goes (flags: KSYMBOL_UNREGISTER)."""
     return Record(RECORD_KSYMBOL, 0,
-                  struct.pack("<QIHH", addr, length, ksym_type, flags) + _name(name))
+                  struct.pack("<QIHH", addr, length, ksym_type, flags) + padded_name(name))
 
 
 def bpf_event(prog_id: int, tag: bytes, event: int = BPF_PROG_LOAD) -> Record:
@@ -408,7 +409,7 @@ class PerfData:
     features: Mapping[int, Optional[bytes]] = field(default_factory=dict)
     feature_sizes: Mapping[int, int] = field(default_factory=dict)
 
-    def bytes(self) -> bytes:
+    def to_bytes(self) -> bytes:
         """Return the file."""
         attr = self._attr()
         header_size = 104
@@ -422,7 +423,7 @@ class PerfData:
 
     def write(self, path: Path) -> Path:
         """Write the file to path, and return path (OSError as write_bytes())."""
-        path.write_bytes(self.bytes())
+        path.write_bytes(self.to_bytes())
         return path
 
     def _attr(self) -> bytes:

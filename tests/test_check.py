@@ -13,7 +13,7 @@ from toy import Toy, copy_tooling
 # What it runs before pytest; none of that is tested here.
 BUILDS = ("base", "tree", "lint", "perf", "selftests", "samples", "kernel")
 LANES = {"debug": ("test_debug_guest",),
-         "guests": ("test_guest", "test_its", "test_demo", "test_guest_failures"),
+         "guests": ("test_guest", "test_its", "test_demo", "test_qemu", "test_guest_failures"),
          "others": ("test_more",)}
 PASSES, FAILS = "def test_it(): pass\n", "def test_it(): assert not 'true'\n"
 

@@ -68,13 +68,13 @@ def test_annotation_has_source() -> None:
     assert len(shown) >= 3, f"C source in {RESULTS}/annotate.txt: {shown}"
 
 
-def paths(node: Dict, above: Tuple[str, ...] = ()) -> Iterator[Tuple[str, ...]]:
+def stacks_of(node: Dict, above: Tuple[str, ...] = ()) -> Iterator[Tuple[str, ...]]:
     """Every stack of a flame graph, outermost function first."""
     stack = above + (node["n"],)
     if not node["c"]:
         yield stack
     for child in node["c"]:
-        yield from paths(child, stack)
+        yield from stacks_of(child, stack)
 
 
 @pytest.mark.usefixtures("said")
@@ -83,7 +83,7 @@ def test_flame_graph_names_functions() -> None:
     html = (RESULTS / "flamegraph.html").read_text()
     stacks = re.search(r"const stacks = \[(.*)\];", html)
     assert stacks, f"{RESULTS}/flamegraph.html has no stacks"
-    joined = [";".join(stack) for stack in paths(json.loads(stacks.group(1)))]
+    joined = [";".join(stack) for stack in stacks_of(json.loads(stacks.group(1)))]
     wanted = re.compile(r"bpf_prog_run_generic_xdp;(?:.*;)?bpf_prog_\w+_flow_meter;"
                         r"bpf_prog_\w+_flow_hash\b")
     assert any(wanted.search(stack) for stack in joined), joined[:20]

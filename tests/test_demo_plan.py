@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perfbpf.paths import TOP
-from toy import Toy, copy_tooling
+from toy import TOP, Toy, copy_tooling
 
 STEPS = {"base": "the kernel's source", "linux": "the series as commits",
          "out-perf/.perf-bpf-stamp": "perf", "out-kernel/.perf-bpf-stamp": "the kernel"}
@@ -66,16 +65,16 @@ def test_all_built(toy: Toy, tmp_path: Path) -> None:
     for path in STEPS:
         (toy.top / "build" / path).parent.mkdir(parents=True, exist_ok=True)
         (toy.top / "build" / path).touch()
-    needs = packages(tmp_path, "coreutils cmd:ls")
-    text = toy.must("stack/demo", "--plan", PERF_BPF_PACKAGES=needs)
+    text = toy.must("stack/demo", "--plan",
+                    PERF_BPF_PACKAGES=packages(tmp_path, "coreutils cmd:ls"))
     assert minutes(text) == 1 and "all is built" in text
 
 
 def test_comes_first(toy: Toy) -> None:
     """`make demo` prints the plan before it installs, and probes before it builds;
     `make check` probes before it builds, too."""
-    probe = ["stack/setup", "stack/guest --probe"]
-    for target, commands in {"demo": ["stack/demo --plan", *probe, "stack/demo"],
-                             "check": [*probe, "stack/check"]}.items():
+    for target, commands in {
+            "demo": ["stack/demo --plan", "stack/setup", "stack/guest --probe", "stack/demo"],
+            "check": ["stack/setup", "stack/guest --probe", "stack/check"]}.items():
         lines = toy.must("make", "-n", target).splitlines()
         assert [line for line in lines if line.startswith("stack/")] == commands

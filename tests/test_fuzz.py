@@ -121,8 +121,8 @@ def mutation(number: int) -> bytes:
     rng = Rng(number)
     maker = rng.choice((*MAKERS, None))
     if maker is None:
-        return scribble(rng, recorded(victim()).bytes())
-    raw = maker(rng).bytes()
+        return scribble(rng, recorded(victim()).to_bytes())
+    raw = maker(rng).to_bytes()
     return scribble(rng, raw) if rng.random() < 0.1 else raw
 
 

@@ -255,7 +255,7 @@ def btf_cases() -> None:
     add("btf-strings-without-end", Level.FULL, lambda: lying(btf=whole[:-1] + b"x"))
     add("btf-ring", Level.FULL, lambda: lying(btf=looping_btf()))
     add("btf-deep", Level.FULL, lambda: lying(btf=deep_btf()))
-    add("btf-none", Level.FULL, lambda: without_btf())
+    add("btf-none", Level.FULL, without_btf)
     for what, count in (("more", 3), ("max", 0xffffffff)):
         add(f"btf-objects-{what}", Level.READABLE, lambda count=count: btf_feature(count))
     for type_id in (0, 1, 2, 0x7fffffff, 0xffffffff):
@@ -329,7 +329,7 @@ def symbol_cases() -> None:
     # the newest text at an address is what is there: the samples are its
     add("ksymbol-overlaps-all", Level.SURVIVES, lambda: saying(
         pd.ksymbol("over", SUB_A - 0x100, 0x100000)), both=True)
-    add("ksymbol-longer-than-code", Level.ANNOTATED, lambda: longer_symbol(), both=True)
+    add("ksymbol-longer-than-code", Level.ANNOTATED, longer_symbol, both=True)
     add("ksyms-in-kernel-text", Level.ANNOTATED, lambda: lying(blobs={
         "jited_ksyms": struct.pack("<QQQ", *[pd.KERNEL_START + 0x100] * 3)}), both=True)
     add("ksyms-of-the-bystander", Level.READABLE, lambda: lying(blobs={

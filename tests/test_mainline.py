@@ -8,11 +8,10 @@ from typing import Dict, List, Tuple
 
 import pytest
 
-from perfbpf import mainline
-from perfbpf import units as readers
+from perfbpf import mainline, units
 
 
-def outcomes(**results: str) -> mainline.Outcomes:
+def outcomes(**results: str) -> Dict[str, mainline.Outcome]:
     """A list: each test is a unit of its own."""
     return {name: mainline.Outcome(result, name) for name, result in results.items()}
 
@@ -25,8 +24,8 @@ def compared(monkeypatch: pytest.MonkeyPatch,
     sides = [(outcomes(**base), outcomes(**series)) for base, series in runs]
     repeated: List[List[str]] = []
 
-    def run_both(_name: str, _group: object, units: List[str], number: int) -> object:
-        repeated.append(units)
+    def run_both(_name: str, _group: object, again: List[str], number: int) -> object:
+        repeated.append(again)
         return sides[number - 1]
 
     monkeypatch.setattr(mainline, "run_both", run_both)
@@ -97,19 +96,19 @@ def test_crash_goes_on(tmp_path: Path,
     named."""
     boots: List[List[str]] = []
 
-    def boot(_side: str, _name: str, _group: object, units: List[str],
+    def boot(_side: str, _name: str, _group: object, left: List[str],
              results: Path) -> str:
-        boots.append(units)
+        boots.append(left)
         results.mkdir(parents=True)
         (results / "progress").write_text("".join(
             f"START {unit}\nPASS {unit}\t{unit}\nEND {unit}\n" if unit != "bad"
-            else "START bad\n" for unit in units[:2]))
-        return "CRASH" if "bad" in units else ""
+            else "START bad\n" for unit in left[:2]))
+        return "CRASH" if "bad" in left else ""
 
     monkeypatch.setattr(mainline, "boot", boot)
     monkeypatch.setattr(mainline, "RESULTS", tmp_path)
-    units = ["a", "bad", "c"]
-    found = mainline.run_side("base", "group", mainline.Group(units, 1, {}), units, 1)
+    names = ["a", "bad", "c"]
+    found = mainline.run_side("base", "group", mainline.Group(names, 1, {}), names, 1)
     assert boots == [["a", "bad", "c"], ["c"]]
     assert {name: outcome.result for name, outcome in found.items()} == \
         {"a": "PASS", "bad": "CRASH", "c": "PASS"}
@@ -120,8 +119,8 @@ def test_crash_goes_on(tmp_path: Path,
 def said(reader: str, unit: str, output: str, status: int = 0,
          log: Tuple[str, ...] = ()) -> Dict[str, str]:
     """Results by name that a reader finds."""
-    ended = readers.Ended(unit, status, output, list(log), list(log))
-    return {name: result for result, name in getattr(readers, reader)(ended)}
+    ended = units.Ended(unit, status, output, list(log), list(log))
+    return {name: result for result, name in getattr(units, reader)(ended)}
 
 
 def test_ftrace_output() -> None:

@@ -28,6 +28,8 @@ LENGTH = 0x2000
 FUNCTION = 0x20         # where the second function of a module's text begins
 RELEASE = "7.3.4-synthetic"
 KERNEL_SAMPLE = Sample(pd.KERNEL_START + 0x1008)
+# Of a recording, in order.
+Records = list[Union[Record, Sample]]
 ID_A, ID_B = b"\xaa" * 20, b"\xbb" * 20
 
 FUNCTION_SOURCE = """
@@ -94,12 +96,12 @@ def gone(name: str, addr: int, length: int = LENGTH) -> Record:
     return pd.ksymbol(name, addr, length, pd.KSYMBOL_UNREGISTER, KSYMBOL_MODULE)
 
 
-def file_of(records: Sequence[Union[Record, Sample]]) -> PerfData:
+def file_of(records: Records) -> PerfData:
     """A recording with these records behind the kernel's own map."""
     return PerfData((), [pd.mmap_kernel(), pd.comm("workload"), *records])
 
 
-def report(work: Path, records: Sequence[Union[Record, Sample]], sort: str = "sym") -> Result:
+def report(work: Path, records: Records, sort: str = "sym") -> Result:
     """Report what was sampled, with the modules that install() made."""
     file_of(records).write(work / "perf.data")
     (work / "root").mkdir(exist_ok=True)
@@ -109,7 +111,7 @@ def report(work: Path, records: Sequence[Union[Record, Sample]], sort: str = "sy
     return result
 
 
-def symbols(work: Path, records: Sequence[Union[Record, Sample]]) -> dict[str, str]:
+def symbols(work: Path, records: Records) -> dict[str, str]:
     """Return the share of each symbol."""
     return shares(report(work, records).out)
 
@@ -140,7 +142,7 @@ def test_compressed(tmp_path: Path) -> None:
 def test_other_build_id(tmp_path: Path) -> None:
     """A file of another build has other offsets: no symbol is better than a wrong one."""
     install(tmp_path, "dummy", ID_B)
-    records = [mmap2("[dummy]", BASE, ID_A), Sample(BASE + FUNCTION + 4)]
+    records: Records = [mmap2("[dummy]", BASE, ID_A), Sample(BASE + FUNCTION + 4)]
     assert "dummy_work" not in symbols(tmp_path, records)
     assert "[dummy]" in report(tmp_path, records, "dso").out
 
@@ -158,9 +160,10 @@ def test_loaded_again(build_id: Optional[bytes], tmp_path: Path) -> None:
     """At another address, and then where it was: each load has its symbols."""
     install(tmp_path, "dummy", ID_A)
     here, there = Sample(BASE + FUNCTION + 4), Sample(AGAIN + 4)
-    records = [mmap2("[dummy]", BASE, build_id), here, gone("dummy", BASE),
-               mmap2("[dummy]", AGAIN, build_id), there, gone("dummy", AGAIN),
-               mmap2("[dummy]", BASE, build_id), here, here]
+    records: Records = [
+        mmap2("[dummy]", BASE, build_id), here, gone("dummy", BASE),
+        mmap2("[dummy]", AGAIN, build_id), there, gone("dummy", AGAIN),
+        mmap2("[dummy]", BASE, build_id), here, here]
     assert symbols(tmp_path, records) == {"dummy_work": "75.00%", "dummy_first": "25.00%"}
 
 
@@ -179,10 +182,12 @@ def test_unload(tmp_path: Path) -> None:
     """What is sampled there afterwards is not the module's."""
     install(tmp_path, "dummy", ID_A)
     work = Sample(BASE + FUNCTION + 4)
-    records = [mmap2("[dummy]", BASE, ID_A), work, gone("dummy", BASE), work,
-               pd.ksymbol("bpf_prog_1_next", BASE, 0x100), work, work]
+    records: Records = [
+        mmap2("[dummy]", BASE, ID_A), work, gone("dummy", BASE), work,
+        pd.ksymbol("bpf_prog_1_next", BASE, 0x100), work, work]
     found = symbols(tmp_path, records)
-    assert found.pop("dummy_work", None) == "25.00%" and found.pop("bpf_prog_1_next", None) == "50.00%"
+    assert found.pop("dummy_work", None) == "25.00%"
+    assert found.pop("bpf_prog_1_next", None) == "50.00%"
     assert len(found) == 1 and next(iter(found)).startswith("0x"), found
 
 
@@ -190,8 +195,9 @@ def test_another_module_takes_the_place(tmp_path: Path) -> None:
     """Even when the end of the first was lost."""
     install(tmp_path, "one", ID_A)
     install(tmp_path, "two", ID_B)
-    records = [mmap2("[one]", BASE, ID_A), Sample(BASE + 4),
-               mmap2("[two]", BASE - 0x1000, ID_B), Sample(BASE - 0x1000 + FUNCTION)]
+    records: Records = [
+        mmap2("[one]", BASE, ID_A), Sample(BASE + 4),
+        mmap2("[two]", BASE - 0x1000, ID_B), Sample(BASE - 0x1000 + FUNCTION)]
     assert symbols(tmp_path, records) == {"one_first": "50.00%", "two_work": "50.00%"}
 
 
@@ -209,7 +215,7 @@ def test_exit_text_elsewhere_in_the_file(tmp_path: Path) -> None:
     """Init text is between it and the other text, but not in memory: for each load."""
     install(tmp_path, "dummy", ID_A, sections=(".text.unlikely", ".init.text", ".exit.text"))
     offset = 4 * FUNCTION
-    records: list[Union[Record, Sample]] = []
+    records: Records = []
     for base in (BASE, AGAIN):
         records += [mmap2("[dummy]", base, ID_A), Sample(base + offset + 4),
                     Sample(base + offset + FUNCTION + 4), Sample(base + 3 * FUNCTION),
@@ -224,10 +230,11 @@ def test_exit_text_of_a_piece(tmp_path: Path) -> None:
     """Other text took the place of the module's first, and then of its last."""
     install(tmp_path, "dummy", ID_A, sections=(".init.text", ".exit.text"))
     exit_text = BASE + 2 * FUNCTION
-    records = [mmap2("[dummy]", BASE, ID_A), pd.ksymbol("bpf_prog_1_other", BASE, 8),
-               Sample(exit_text + 4), Sample(BASE + FUNCTION),
-               pd.ksymbol("bpf_prog_2_other", exit_text, 8), Sample(exit_text + 4),
-               Sample(exit_text + FUNCTION + 4)]
+    records: Records = [
+        mmap2("[dummy]", BASE, ID_A), pd.ksymbol("bpf_prog_1_other", BASE, 8),
+        Sample(exit_text + 4), Sample(BASE + FUNCTION),
+        pd.ksymbol("bpf_prog_2_other", exit_text, 8), Sample(exit_text + 4),
+        Sample(exit_text + FUNCTION + 4)]
     assert symbols(tmp_path, records) == {"dummy_stop": "25.00%", "dummy_work": "25.00%",
                                           "dummy_exit": "25.00%", "bpf_prog_2_other": "25.00%"}
 
@@ -237,9 +244,10 @@ def test_init_text(init_first: bool, tmp_path: Path) -> None:
     """It is elsewhere, has symbols of its own and goes first."""
     install(tmp_path, "dummy", ID_A)
     core, init = Sample(BASE + FUNCTION + 4), Sample(INIT + FUNCTION + 4)
-    records = [mmap2("[dummy]", BASE, ID_A), init_text("dummy", INIT, ID_A),
-               *([init, core] if init_first else [core, init]),
-               gone("dummy", INIT, 0x1000), pd.ksymbol("bpf_prog_1_next", INIT, 0x100), init, core]
+    records: Records = [
+        mmap2("[dummy]", BASE, ID_A), init_text("dummy", INIT, ID_A),
+        *([init, core] if init_first else [core, init]),
+        gone("dummy", INIT, 0x1000), pd.ksymbol("bpf_prog_1_next", INIT, 0x100), init, core]
     assert symbols(tmp_path, records) == {
         "dummy_work": "50.00%", "dummy_init": "25.00%", "bpf_prog_1_next": "25.00%"}
 
@@ -247,13 +255,14 @@ def test_init_text(init_first: bool, tmp_path: Path) -> None:
 def test_init_text_loaded_again(tmp_path: Path) -> None:
     """The symbols of the core text, which are known by then, are not in its way."""
     install(tmp_path, "dummy", ID_A)
-    records = [mmap2("[dummy]", BASE, ID_A), Sample(BASE + FUNCTION + 4), gone("dummy", BASE),
-               mmap2("[dummy]", BASE, ID_A), init_text("dummy", INIT, ID_A),
-               Sample(INIT + FUNCTION + 4), gone("dummy", INIT, 0x1000),
-               Sample(INIT + FUNCTION + 4), Sample(BASE + 4)]
+    records: Records = [
+        mmap2("[dummy]", BASE, ID_A), Sample(BASE + FUNCTION + 4), gone("dummy", BASE),
+        mmap2("[dummy]", BASE, ID_A), init_text("dummy", INIT, ID_A),
+        Sample(INIT + FUNCTION + 4), gone("dummy", INIT, 0x1000),
+        Sample(INIT + FUNCTION + 4), Sample(BASE + 4)]
     found = symbols(tmp_path, records)
-    assert {name: found.pop(name, None) for name in ("dummy_work", "dummy_init", "dummy_first")} == {
-        "dummy_work": "25.00%", "dummy_init": "25.00%", "dummy_first": "25.00%"}
+    for name in ("dummy_work", "dummy_init", "dummy_first"):
+        assert found.pop(name, None) == "25.00%", name
     assert len(found) == 1 and next(iter(found)).startswith("0x"), found
 
 
@@ -263,9 +272,10 @@ def test_unload_was_lost(build_id: bytes, tmp_path: Path) -> None:
     install(tmp_path, "dummy", ID_A, where="kernel/drivers")
     if build_id != ID_A:
         install(tmp_path, "dummy", build_id, where="updates")
-    records = [mmap2("[dummy]", BASE, ID_A), Sample(BASE + FUNCTION + 4),
-               mmap2("[dummy]", AGAIN, build_id), Sample(AGAIN + FUNCTION + 4),
-               Sample(AGAIN + FUNCTION + 4), Sample(BASE + FUNCTION + 4)]
+    records: Records = [
+        mmap2("[dummy]", BASE, ID_A), Sample(BASE + FUNCTION + 4),
+        mmap2("[dummy]", AGAIN, build_id), Sample(AGAIN + FUNCTION + 4),
+        Sample(AGAIN + FUNCTION + 4), Sample(BASE + FUNCTION + 4)]
     found = symbols(tmp_path, records)
     assert found.pop("dummy_work", None) == "75.00%"
     assert len(found) == 1 and next(iter(found)).startswith("0x"), found
@@ -274,16 +284,17 @@ def test_unload_was_lost(build_id: bytes, tmp_path: Path) -> None:
 def test_tail_synthesize(tmp_path: Path) -> None:
     """Where perf found it in the end is not where it was in the beginning."""
     install(tmp_path, "dummy", ID_A)
-    records = [mmap2("[dummy]", BASE, ID_A), Sample(BASE + 4), Sample(BASE + FUNCTION + 4),
-               gone("dummy", BASE), mmap2("[dummy]", AGAIN, ID_A), Sample(AGAIN + FUNCTION + 4),
-               Sample(AGAIN + FUNCTION + 4), synthesized(mmap2("[dummy]", AGAIN, ID_A, 0x8000))]
+    records: Records = [
+        mmap2("[dummy]", BASE, ID_A), Sample(BASE + 4), Sample(BASE + FUNCTION + 4),
+        gone("dummy", BASE), mmap2("[dummy]", AGAIN, ID_A), Sample(AGAIN + FUNCTION + 4),
+        Sample(AGAIN + FUNCTION + 4), synthesized(mmap2("[dummy]", AGAIN, ID_A, 0x8000))]
     assert symbols(tmp_path, records) == {"dummy_first": "25.00%", "dummy_work": "75.00%"}
 
 
 def test_init_text_alone(tmp_path: Path) -> None:
     """The record of the core text was lost: the other one says what it is."""
     install(tmp_path, "dummy", ID_A)
-    records = [init_text("dummy", INIT, ID_A), Sample(INIT + FUNCTION + 4)]
+    records: Records = [init_text("dummy", INIT, ID_A), Sample(INIT + FUNCTION + 4)]
     assert symbols(tmp_path, records) == {"dummy_init": "100.00%"}
 
 
@@ -291,11 +302,12 @@ def test_lengths_that_wrap(tmp_path: Path) -> None:
     """Modules that end before they begin are none: perf hung and filled the disk."""
     install(tmp_path, "dummy", ID_A)
     behind, start, end = pd.KERNEL_START + pd.KERNEL_LEN + 0x400, 0xffffffffc0000000, (1 << 64) - 1
-    records = [pd.ksymbol("bpf_prog_1_a", behind, 0xffffffff, ksym_type=4),
-               mmap2("[dummy]", (1 << 64) - 0x1000, ID_B, 0x4000),
-               mmap2("[dummy]", start, ID_A, end), mmap2("[dummy]", start + 0xb000, ID_A, end),
-               pd.ksymbol("bpf_prog_1_a", behind, 1), mmap2("[two]", 0, ID_B, 0x4000),
-               gone("dummy", start), mmap2("[dummy]", AGAIN, ID_A), Sample(AGAIN + 4)]
+    records: Records = [
+        pd.ksymbol("bpf_prog_1_a", behind, 0xffffffff, ksym_type=4),
+        mmap2("[dummy]", (1 << 64) - 0x1000, ID_B, 0x4000),
+        mmap2("[dummy]", start, ID_A, end), mmap2("[dummy]", start + 0xb000, ID_A, end),
+        pd.ksymbol("bpf_prog_1_a", behind, 1), mmap2("[two]", 0, ID_B, 0x4000),
+        gone("dummy", start), mmap2("[dummy]", AGAIN, ID_A), Sample(AGAIN + 4)]
     file_of(records).write(tmp_path / "perf.data")
     result = run_perf(tmp_path, ["report", "-i", "perf.data", "--stdio", "--sort", "sym",
                                  "--symfs", "root"], timeout=5)
@@ -307,10 +319,11 @@ def test_lengths_that_wrap(tmp_path: Path) -> None:
                          ids=("start", "middle", "end"))
 def test_module_in_the_kernel(offset: int, tmp_path: Path) -> None:
     """There is none: what is sampled in the kernel's own text is the kernel's."""
-    records = [mmap2("[dummy]", pd.KERNEL_START + offset, ID_A),
-               pd.ksymbol("bpf_prog_1_a", BASE, 0x100),
-               Sample(pd.KERNEL_START + 0x10), Sample(pd.KERNEL_START + offset + 0x7f0 & ~0xf),
-               Sample(pd.KERNEL_START + 0x1008), Sample(pd.KERNEL_START + pd.KERNEL_LEN - 8)]
+    records: Records = [
+        mmap2("[dummy]", pd.KERNEL_START + offset, ID_A),
+        pd.ksymbol("bpf_prog_1_a", BASE, 0x100),
+        Sample(pd.KERNEL_START + 0x10), Sample(pd.KERNEL_START + offset + 0x7f0 & ~0xf),
+        Sample(pd.KERNEL_START + 0x1008), Sample(pd.KERNEL_START + pd.KERNEL_LEN - 8)]
     result = report(tmp_path, records, "dso")
     assert "[dummy]" not in result.out and "missing" not in result.err, str(result)
 
@@ -319,13 +332,15 @@ def test_length_was_a_guess(tmp_path: Path) -> None:
     """perf takes /proc/modules' sizes, which are not those of the text."""
     path = install(tmp_path, "dummy", ID_A)
     name = "/" + str(path.relative_to(tmp_path / "root"))
-    records = [mmap2(name, BASE, ID_A, 0x8000),
-               pd.ksymbol("bpf_prog_1_behind", BASE + 0x3000, 0x100),
-               mmap2("[dummy]", BASE, ID_A), init_text("dummy", INIT, ID_A),
-               Sample(BASE + FUNCTION + 4), Sample(BASE + 0x3004), Sample(BASE + 0x4000),
-               Sample(INIT + 4)]
+    records: Records = [
+        mmap2(name, BASE, ID_A, 0x8000),
+        pd.ksymbol("bpf_prog_1_behind", BASE + 0x3000, 0x100),
+        mmap2("[dummy]", BASE, ID_A), init_text("dummy", INIT, ID_A),
+        Sample(BASE + FUNCTION + 4), Sample(BASE + 0x3004), Sample(BASE + 0x4000),
+        Sample(INIT + 4)]
     found = symbols(tmp_path, records)
-    assert found.pop("dummy_work", None) == "25.00%" and found.pop("bpf_prog_1_behind", None) == "25.00%"
+    assert found.pop("dummy_work", None) == "25.00%"
+    assert found.pop("bpf_prog_1_behind", None) == "25.00%"
     assert found.pop("dummy_setup", None) == "25.00%"
     assert len(found) == 1 and next(iter(found)).startswith("0x"), found
 

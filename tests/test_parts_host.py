@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Union
 
 import perfdata as pd
 from perfdata import Branch, Function, Line, PerfData, Program, Record, Sample
@@ -19,10 +20,11 @@ INFO = pd.feature_parts(pd.FEAT_BPF_PROG_INFO, pd.feat_prog_info([PROGRAM]))
 BTF = pd.feature_parts(pd.FEAT_BPF_BTF, pd.feat_btf([PROGRAM]))
 
 
-def script(tmp_path: Path, fields: str, *records: object, **options: int) -> list[str]:
+def script(tmp_path: Path, fields: str, *records: Union[Record, Sample],
+           sample_type: int = pd.SAMPLE_DEFAULT) -> list[str]:
     """What perf script prints of a recording in which the program was loaded, its lines."""
     told = [pd.mmap_kernel(), pd.comm("perf-bpf"), *pd.load_records(PROGRAM)]
-    PerfData([], [*told, *records], **options).write(tmp_path / "perf.data")
+    PerfData([], [*told, *records], sample_type).write(tmp_path / "perf.data")
     done = run_perf(tmp_path, ["script", "-i", "perf.data", "-F", fields])
     assert done.status == 0, done
     return [line.strip() for line in done.out.splitlines() if line.strip()]

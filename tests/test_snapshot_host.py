@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import struct
 from pathlib import Path
 from typing import Sequence, Union
 
@@ -38,7 +39,7 @@ def program(prog_id: int, name: str, addr: int = BASE, tag: bytes = b"\x11" * 8)
 def module(name: str, addr: int, length: int) -> Record:
     """The map of a kernel module."""
     return Record(pd.RECORD_MMAP, pd.MISC_KERNEL,
-                  pd.struct.pack("<iIQQQ", -1, 0, addr, length, 0) + pd._name(f"[{name}]"))
+                  struct.pack("<iIQQQ", -1, 0, addr, length, 0) + pd.padded_name(f"[{name}]"))
 
 
 def file_of(records: Sequence[Union[Record, Sample]], programs: Sequence[Program] = ()) -> PerfData:
@@ -88,8 +89,8 @@ def test_module_outlives_a_ksymbol(tmp_path: Path) -> None:
 
 def test_map_of_all_addresses(tmp_path: Path) -> None:
     """Where the kernel's map has no end, its symbols keep their own addresses."""
-    kernel = Record(pd.RECORD_MMAP, pd.MISC_KERNEL, pd.struct.pack("<iIQQQ", -1, 0, 0, 0, 0)
-                    + pd._name("[kernel.kallsyms]_text"))
+    kernel = Record(pd.RECORD_MMAP, pd.MISC_KERNEL, struct.pack("<iIQQQ", -1, 0, 0, 0, 0)
+                    + pd.padded_name("[kernel.kallsyms]_text"))
     file = PerfData((), [kernel, pd.comm("workload"), pd.ksymbol("one", BASE, LENGTH),
                          pd.ksymbol("two", BASE + 0x100, LENGTH),
                          Sample(BASE + 8), Sample(BASE + 0x108),
@@ -101,9 +102,9 @@ def test_map_of_all_addresses(tmp_path: Path) -> None:
 def test_kernel_without_an_end(tmp_path: Path) -> None:
     """It ends where dynamic text begins, which is not the kernel's and comes and goes."""
     kernel = Record(pd.RECORD_MMAP, pd.MISC_KERNEL,
-                    pd.struct.pack("<iIQQQ", -1, 0, pd.KERNEL_START,
+                    struct.pack("<iIQQQ", -1, 0, pd.KERNEL_START,
                                    (1 << 64) - 1 - pd.KERNEL_START, pd.KERNEL_START)
-                    + pd._name("[kernel.kallsyms]_text"))
+                    + pd.padded_name("[kernel.kallsyms]_text"))
     file = PerfData((), [kernel, pd.comm("workload"), module("dummy", BASE + 0x10000, 0x4000),
                          pd.ksymbol("bpf_prog_1_a", BASE, LENGTH),
                          Sample(pd.KERNEL_START + 8), Sample(BASE + 8), Sample(BASE + 0x10008),
@@ -171,11 +172,11 @@ def test_dump_names_types(tmp_path: Path) -> None:
 def write_kcore(work: Path, file: PerfData) -> None:
     """Write what `perf record --kcore` writes: a directory, with a copy of the kernel's code."""
     loads = [(pd.KERNEL_START, pd.KERNEL_LEN), (0xffffffffc0000000, 0x1000000)]
-    header = b"\x7fELF\x02\x01\x01" + bytes(9) + pd.struct.pack(
+    header = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack(
         "<HHIQQQIHHHHHH", 4, 62, 1, 0, 64, 0, 0, 64, 56, len(loads), 0, 0, 0)
     offset = 0x1000
     for start, length in loads:
-        header += pd.struct.pack("<IIQQQQQQ", 1, 7, offset, start, 0, length, length, 0x1000)
+        header += struct.pack("<IIQQQQQQ", 1, 7, offset, start, 0, length, length, 0x1000)
         offset += length
     kcore_dir = work / "perf.data" / "kcore_dir"
     kcore_dir.mkdir(parents=True)

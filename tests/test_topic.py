@@ -10,7 +10,7 @@ import email
 import email.policy
 import re
 import shutil
-from email.message import EmailMessage
+from email.message import Message
 from pathlib import Path
 
 import pytest
@@ -43,8 +43,8 @@ def fixture_whole(tmp_path_factory: pytest.TempPathFactory) -> Toy:
 def fixture_toy(whole: Toy, tmp_path: Path) -> Toy:
     """A copy of it, with its own tree for topics."""
     shutil.copytree(whole.top, tmp_path / "copy", symlinks=True)
-    for tree in ("linux", "linux-topic"):
-        (tmp_path / "copy/build" / tree / ".git/objects/info/alternates").write_text(
+    for clone in ("linux", "linux-topic"):
+        (tmp_path / "copy/build" / clone / ".git/objects/info/alternates").write_text(
             f"{tmp_path}/copy/build/base/.git/objects\n")
     return Toy(tmp_path / "copy")
 
@@ -82,10 +82,15 @@ def description(toy: Toy) -> str:
     return git_text(tree(toy), "config", "branch.b4/more.description")
 
 
-def mails(toy: Toy) -> list[EmailMessage]:
+def mails(toy: Toy) -> list[Message]:
     """The mails, as they were written."""
     return [email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
             for path in sorted((toy.top / "build/mails/more").iterdir())]
+
+
+def text_of(mail: Message) -> str:
+    """The text of a mail."""
+    return str(mail.get_payload(decode=True), "utf-8")
 
 
 def subjects(toy: Toy, commits: str) -> list[str]:
@@ -116,7 +121,7 @@ def test_mails(toy: Toy) -> None:
         "[PATCH 0/2] toy: more", "[PATCH 1/2] toy: call it three", "[PATCH 2/2] toy: call it iii"]
     assert "sum@toy.example" in str(cover["To"]) and "sums@lists.toy.example" in str(cover["Cc"])
     assert "toy@localhost" in str(cover["From"])
-    text = cover.get_content()
+    text = text_of(cover)
     assert "What more is about." in text and "with the topics sum." in text
     assert "kernel/sum.c | 2 +-" in text and "written by" not in text, "one diffstat, b4's"
     assert re.search(r"^change-id: \d{8}-more-", text, re.M)
@@ -159,7 +164,7 @@ def test_edited_cover_letter_is_kept(toy: Toy) -> None:
     git(tree(toy), "config", "branch.b4/more.description",
         description(toy) + "\nChanges in v2:\n- Another sum\n")
     assert "is left as it is" in make(toy, "more")
-    assert "Changes in v2" in mails(toy)[0].get_content()
+    assert "Changes in v2" in text_of(mails(toy)[0])
 
 
 def test_own_commits_are_kept(toy: Toy) -> None:

@@ -29,8 +29,7 @@ SLOWEST = 25
 FACTOR = "PERF_BPF_BUDGET"
 # The limit of the whole is for this many CPUs.
 CPUS = 2
-GUEST_RESULT = re.compile(r"(?:not )?ok \d+ (\S+)")
-GUEST_TIME = re.compile(r"  # took (\d+) s")
+GUEST_TEST = re.compile(r"^  # took (\d+) s(?:, (\d+) s of CPU time)?\n(?:not )?ok \d+ (\S+)", re.M)
 
 
 class Duration(NamedTuple):
@@ -85,15 +84,9 @@ def read_tests(results: Path) -> Iterator[Duration]:
 
 def read_guest(log: Path) -> Iterator[Duration]:
     """Yield the tests of a guest's ktap.log: the time of each stands before its result."""
-    seconds = None
-    for line in log.read_text(errors="replace").splitlines():
-        took = GUEST_TIME.match(line)
-        result = GUEST_RESULT.match(line)
-        if took:
-            seconds = float(took[1])
-        elif result and seconds is not None:
-            yield Duration("guest", f"{log.parent.name}: {result[1]}", seconds)
-            seconds = None
+    for took, cpu, name in GUEST_TEST.findall(log.read_text(errors="replace")):
+        yield Duration("guest", f"{log.parent.name}: {name}", float(took),
+                       float(cpu) if cpu else None)
 
 
 def read_guests(results: Path, since: float) -> Iterator[Duration]:

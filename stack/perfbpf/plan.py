@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 KINDS = ("kselftest", "perf-shell", "kunit", "script")
-WORDS = ("both", "perf", "debug")
+WORDS = ("both", "perf", "debug", "beside")
 
 
 class Entry(NamedTuple):
@@ -16,6 +16,7 @@ class Entry(NamedTuple):
     both: bool              # passes on the unpatched base too
     perf: bool = False      # tests perf alone: not run on the debug kernel
     debug: bool = False     # run on the debug kernel only
+    beside: bool = False    # run at the same time as the entry before it
 
     @property
     def name(self) -> str:
@@ -34,12 +35,29 @@ def parse_line(line: str, where: str) -> Entry:
     return Entry(kind, rest[0], *(word in words for word in WORDS))
 
 
+def may_run_beside(first: Entry, second: Entry) -> bool:
+    """Are both programs, and run on the same kernels?"""
+    return ("kunit" not in (first.kind, second.kind)
+            and (first.perf, first.debug) == (second.perf, second.debug))
+
+
+def slots(entries: list[Entry]) -> list[list[Entry]]:
+    """Return the entries in lists of those that run at the same time."""
+    found: list[list[Entry]] = []
+    for entry in entries:
+        if entry.beside:
+            found[-1].append(entry)
+        else:
+            found.append([entry])
+    return found
+
+
 def read_plan(path: Path, debug: bool = False) -> list[Entry]:
     """Return the entries of a plan in order: for the debug kernel all that do not test
     perf alone, for other kernels all that are not for the debug kernel.
 
-    Raises ValueError for a line that is no entry, an entry that occurs twice, and a
-    plan without entries.
+    Raises ValueError for a line that is no entry, an entry that occurs twice, an entry
+    beside one that is not always run when it is, and a plan without entries.
     """
     entries: list[Entry] = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
@@ -49,6 +67,9 @@ def read_plan(path: Path, debug: bool = False) -> list[Entry]:
         entry = parse_line(line, f"{path}:{number}")
         if entry.name in (other.name for other in entries):
             raise ValueError(f"{path}:{number}: {entry.name} is there twice")
+        if entry.beside and not (entries and may_run_beside(entries[-1], entry)):
+            raise ValueError(f"{path}:{number}: {entry.name} runs beside the entry before it,"
+                             " which must be a program of the same kernels")
         entries.append(entry)
     if not entries:
         raise ValueError(f"{path}: an empty plan tests nothing")

@@ -18,13 +18,14 @@ import os
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 from perfbpf import units
 from perfbpf.ktap import Writer
 from perfbpf.paths import TOP
-from perfbpf.plan import Entry, read_plan
+from perfbpf.plan import Entry, read_plan, slots
 from perfbpf.program import run_program
 
 SCRIPTS = TOP / "tests/guest"
@@ -101,25 +102,62 @@ def run_kunit(ktap: Writer, number: int, entry: Entry) -> bool:
     return passed
 
 
-def run_entry(ktap: Writer, number: int, entry: Entry, place: Place, seconds: float) -> bool:
-    """Run one entry of the plan; False when it failed."""
-    if entry.kind == "kunit":
-        return run_kunit(ktap, number, entry)
+def busy_seconds() -> float:
+    """Return the CPU time that all of the guest has used since its boot."""
+    words = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()
+    user, nice, system, _, _, irq, softirq = map(int, words[1:8])
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
+class Ended(NamedTuple):
+    """A program of the plan that ended. LATE is a status too."""
+    status: int
+    lines: list[str]
+    seconds: float
+
+
+def run_entry(entry: Entry, place: Place, seconds: float) -> Ended:
+    """Run the program of an entry, which the plan has checked, for at most `seconds`."""
     program = place.program(entry)
-    if not os.access(program, os.X_OK):
-        ktap.line(f"# {program} is missing or cannot be executed; run `make selftests`"
-                  " (kselftest) or `make tree` (perf-shell)")
-        ktap.line(f"not ok {number} {entry.name} # no such program")
-        return False
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="guest-test-") as home:
         status, lines = run_program([str(program)], program.parent, environment(place, home),
                                     seconds)
-    ktap.lines(nested_output(entry, lines))
-    ktap.line(f"  # took {time.monotonic() - begun:.0f} s")
-    line = result_line(entry, number, status, lines)
+    return Ended(status, lines, time.monotonic() - begun)
+
+
+def write_entry(ktap: Writer, number: int, entry: Entry, ended: Ended, busy: str) -> bool:
+    """Write the output and the result of an entry; False when it failed."""
+    ktap.lines(nested_output(entry, ended.lines))
+    ktap.line(f"  # took {ended.seconds:.0f} s{busy}")
+    line = result_line(entry, number, ended.status, ended.lines)
     ktap.line(line)
     return line.startswith("ok ")
+
+
+def run_slot(ktap: Writer, first: int, slot: list[Entry], place: Place, seconds: float) -> int:
+    """Run entries at the same time, the first with this number; return how many failed.
+
+    Their results follow in the plan's order when all have ended. The CPU time is that of
+    the whole guest, so it is shown once.
+    """
+    if slot[0].kind == "kunit":
+        return int(not run_kunit(ktap, first, slot[0]))
+    missing = [place.program(entry) for entry in slot
+               if not os.access(place.program(entry), os.X_OK)]
+    if missing:
+        for program in missing:
+            ktap.line(f"# {program} is missing or cannot be executed; run `make selftests`"
+                      " (kselftest) or `make tree` (perf-shell)")
+        for number, entry in enumerate(slot, first):
+            ktap.line(f"not ok {number} {entry.name} # no such program, or none beside it")
+        return len(slot)
+    busy = busy_seconds()
+    with ThreadPoolExecutor(len(slot)) as pool:
+        ended = list(pool.map(lambda entry: run_entry(entry, place, seconds), slot))
+    words = [f", {busy_seconds() - busy:.0f} s of CPU time"] + [""] * (len(slot) - 1)
+    return sum(not write_entry(ktap, number, *rest)
+               for number, rest in enumerate(zip(slot, ended, words), first))
 
 
 def run_plan(ktap: Writer, entries: list[Entry], place: Place, seconds: float) -> bool:
@@ -127,8 +165,10 @@ def run_plan(ktap: Writer, entries: list[Entry], place: Place, seconds: float) -
     ktap.line("KTAP version 1")
     ktap.line(f"1..{len(entries)}")
     failed = 0
-    for number, entry in enumerate(entries, 1):
-        failed += not run_entry(ktap, number, entry, place, seconds)
+    number = 1
+    for slot in slots(entries):
+        failed += run_slot(ktap, number, slot, place, seconds)
+        number += len(slot)
     ktap.line(f"# {len(entries) - failed} of {len(entries)} did not fail")
     return not failed
 

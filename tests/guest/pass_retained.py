@@ -85,8 +85,8 @@ def load_policy() -> None:
     """Compile the policy for this kernel, load it and enforce it."""
     subprocess.run([MDP, "made.conf", "contexts"], check=True)
     pathlib.Path("policy.conf").write_text(policy_text(pathlib.Path("made.conf").read_text()))
-    newest = int(re.search(r"\d+", subprocess.run(
-        ["checkpolicy", "-V"], check=True, capture_output=True, text=True).stdout).group())
+    newest = int(re.findall(r"\d+", subprocess.run(
+        ["checkpolicy", "-V"], check=True, capture_output=True, text=True).stdout)[0])
     version = min(newest, int((SELINUX / "policyvers").read_text()))
     subprocess.run(["checkpolicy", "-U", "allow", "-c", str(version), "-o", "policy",
                     "policy.conf"], check=True)
