@@ -18,6 +18,7 @@ import pytest
 
 from perfbpf import accel, guest, hang, paths, qemu
 from perfbpf.outcome import Infra, Outcome
+from perfbpf.process import adopt_orphans
 
 GUEST = paths.TOP / "stack/guest"
 SUBJECT = os.environ.get("PERF_BPF_SUBJECT", "series")
@@ -41,6 +42,14 @@ def fake_qemu(path: Path, script: str) -> dict[str, str]:
     path.write_text(f"#!/bin/sh\n{script}\n", encoding="ascii")
     path.chmod(0o755)
     return {"QEMU": str(path)}
+
+
+@pytest.fixture(name="children")
+def fixture_children() -> Iterator[Path]:
+    """A file with this process's children, those among them whose parents are gone."""
+    adopt_orphans()
+    yield Path(f"/proc/self/task/{os.getpid()}/children")
+    adopt_orphans(False)
 
 
 # The probe
@@ -72,14 +81,16 @@ def test_broken_qemu(tmp_path: Path, script: str, message: str, reason: str) -> 
 
 
 @pytest.mark.parametrize("script", ["sleep 1000", VERSION + "sleep 1000"])
-def test_hanging_qemu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    """So is one that hangs, in bounded time."""
+def test_hanging_qemu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, children: Path,
+                      script: str) -> None:
+    """So is one that hangs, in bounded time, and nothing of it is left running."""
     for name, value in {**fake_qemu(tmp_path / "qemu", script), **NO_KVM}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(accel, "TCG_SECONDS", 3)
     monkeypatch.setattr(qemu, "VERSION_SECONDS", 3)
     with pytest.raises(Infra, match="hung for 3 s"):
         accel.probe()
+    assert not children.read_text(encoding="ascii"), "something of it is left running"
 
 
 def test_slow_kvm(tmp_path: Path) -> None:
