@@ -16,8 +16,9 @@ from typing import Iterator
 
 import pytest
 
-from perfbpf import accel, hang, paths, qemu
+from perfbpf import accel, guest, hang, paths, qemu
 from perfbpf.outcome import Infra, Outcome
+from perfbpf.process import adopt_orphans
 
 GUEST = paths.TOP / "stack/guest"
 SUBJECT = os.environ.get("PERF_BPF_SUBJECT", "series")
@@ -41,6 +42,14 @@ def fake_qemu(path: Path, script: str) -> dict[str, str]:
     path.write_text(f"#!/bin/sh\n{script}\n", encoding="ascii")
     path.chmod(0o755)
     return {"QEMU": str(path)}
+
+
+@pytest.fixture(name="children")
+def fixture_children() -> Iterator[Path]:
+    """A file with this process's children, those among them whose parents are gone."""
+    adopt_orphans()
+    yield Path(f"/proc/self/task/{os.getpid()}/children")
+    adopt_orphans(False)
 
 
 # The probe
@@ -72,14 +81,16 @@ def test_broken_qemu(tmp_path: Path, script: str, message: str, reason: str) -> 
 
 
 @pytest.mark.parametrize("script", ["sleep 1000", VERSION + "sleep 1000"])
-def test_hanging_qemu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    """So is one that hangs, in bounded time."""
+def test_hanging_qemu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, children: Path,
+                      script: str) -> None:
+    """So is one that hangs, in bounded time, and nothing of it is left running."""
     for name, value in {**fake_qemu(tmp_path / "qemu", script), **NO_KVM}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(accel, "TCG_SECONDS", 3)
     monkeypatch.setattr(qemu, "VERSION_SECONDS", 3)
     with pytest.raises(Infra, match="hung for 3 s"):
         accel.probe()
+    assert not children.read_text(encoding="ascii"), "something of it is left running"
 
 
 def test_slow_kvm(tmp_path: Path) -> None:
@@ -182,6 +193,19 @@ def test_modules_of_another_build(tmp_path: Path) -> None:
     assert status == Outcome.PASSED, output
 
 
+# The command in the guest
+
+def test_guest_knows_the_build_directory(tmp_path: Path) -> None:
+    """A command in the guest, which has nothing of our environment, finds what is built."""
+    def output(*command: str) -> str:
+        guest.write_command(command, tmp_path)
+        return subprocess.run(["env", "-i", "bash", str(tmp_path / "cmd")], check=True,
+                              text=True, stdout=subprocess.PIPE).stdout
+
+    assert output("echo $PERF_BPF_BUILD") == f"{paths.BUILD}\n"
+    assert output("echo", "$PERF_BPF_BUILD") == "$PERF_BPF_BUILD\n"
+
+
 # A guest that hangs
 
 BLOCKED = """
@@ -200,11 +224,11 @@ int main(void)
 """
 
 
-def wait_for(path: Path, text: str, guest: subprocess.Popen[str]) -> None:
+def wait_for(path: Path, text: str, running: subprocess.Popen[str]) -> None:
     """Wait until a log of the guest has a text; fails when the guest ends first."""
     deadline = time.monotonic() + BOOT_SECONDS
     while not path.exists() or text not in path.read_text(encoding="utf-8", errors="replace"):
-        assert guest.poll() is None and time.monotonic() < deadline
+        assert running.poll() is None and time.monotonic() < deadline
         time.sleep(0.1)
 
 
@@ -217,15 +241,15 @@ def test_hang_is_explained(tmp_path: Path) -> None:
     subprocess.run(["gcc", "-static", "-o", str(program), str(tmp_path / "blocked.c")], check=True)
     command = [str(GUEST), "--kernel", SUBJECT, "--results", str(results), "--", str(program)]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                          stderr=subprocess.PIPE, text=True) as guest:
+                          stderr=subprocess.PIPE, text=True) as running:
         try:
-            wait_for(results / "output.log", "blocked\n", guest)
+            wait_for(results / "output.log", "blocked\n", running)
             start = time.monotonic()
-            guest.send_signal(signal.SIGUSR1)
-            _, said = guest.communicate(timeout=hang.LIMIT + 20)
+            running.send_signal(signal.SIGUSR1)
+            _, said = running.communicate(timeout=hang.LIMIT + 20)
         finally:
-            guest.terminate()
-    assert guest.returncode == Outcome.TIMEOUT, said
+            running.terminate()
+    assert running.returncode == Outcome.TIMEOUT, said
     assert time.monotonic() - start < hang.LIMIT + 10
     console = (results / "console.log").read_text(encoding="utf-8", errors="replace")
     _, _, blocked = console.partition("sysrq: Show Blocked State")

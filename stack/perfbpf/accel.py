@@ -14,7 +14,7 @@ from pathlib import Path
 
 from perfbpf.outcome import Infra, tail
 from perfbpf.paths import BUILD
-from perfbpf.process import kill_group, note
+from perfbpf.process import note, run_limited
 from perfbpf.qemu import Accel, Machine, find_qemu, qemu_version, vng_command, warn_of_old
 
 STUB_SOURCE = Path(__file__).with_name("boot_stub.S")
@@ -39,23 +39,6 @@ def build_stub(folder: Path) -> Path:
     return stub
 
 
-def output_of(command: list[str], seconds: float) -> tuple[str, str]:
-    """Run a command for at most `seconds`; return how it ended, and its output."""
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, start_new_session=True) as process:
-        try:
-            output, _ = process.communicate(timeout=seconds)
-            ended = f"it ended with status {process.returncode}"
-        except subprocess.TimeoutExpired as late:
-            output = late.output or b""
-            ended = f"it hung for {seconds:.0f} s"
-        finally:
-            kill_group(process)
-    lines = output.decode(errors="replace").replace("\r", "").splitlines()
-    # of virtme-ng, as the stub is no Linux
-    return ended, "\n".join(line for line in lines if "retrieve kernel version" not in line)
-
-
 def boot_stub(accel: Accel, seconds: float) -> str:
     """Boot the stub for at most `seconds`: "" when it ran to its end, otherwise a line
     with the reason, and lines of output."""
@@ -64,10 +47,14 @@ def boot_stub(accel: Accel, seconds: float) -> str:
         stub = build_stub(Path(folder))
         command = vng_command(["--run", str(stub), "--skip-modules"], "stub",
                               Machine(accel, Path(folder)))
-        ended, output = output_of(command + ["--verbose", "--exec", "true"], seconds)
+        status, output = run_limited(command + ["--verbose", "--exec", "true"], seconds)
+    # of virtme-ng, as the stub is no Linux
+    output = "\n".join(line for line in output.splitlines()
+                       if "retrieve kernel version" not in line)
+    ended = f"it hung for {seconds:.0f} s" if status is None else f"it ended with status {status}"
     if STUB_SAYS not in output:
         return f"{ended}\n{tail(output, 8) or '    no output'}"
-    if "hung" in ended:
+    if status is None:
         return f"{ended} instead of powering off\n{tail(output, 8)}"
     return ""
 

@@ -102,9 +102,12 @@ def prepare_results(results: Path) -> None:
 
 def write_command(command: Sequence[str], results: Path) -> None:
     """Leave the command in a file for the guest: the kernel's command line, which
-    virtme-ng would use, ends at 2048 characters."""
+    virtme-ng would use, ends at 2048 characters.  The guest has nothing of this
+    environment; our own tools need to know where the build directory is."""
     text = command[0] if len(command) == 1 else shlex.join(command)
-    (results / "cmd").write_text(f"#!/bin/bash\n{text}\n", encoding="utf-8")
+    build = shlex.quote(str(BUILD))
+    (results / "cmd").write_text(f"#!/bin/bash\nexport PERF_BPF_BUILD={build}\n{text}\n",
+                                 encoding="utf-8")
 
 
 # The run itself

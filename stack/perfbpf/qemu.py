@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from perfbpf.outcome import Infra, tail
 from perfbpf.paths import BUILD, TOP, Output
-from perfbpf.process import note
+from perfbpf.process import note, run_limited
 
 # stack/setup unpacks QEMU here if the system's is older than QEMU_SINCE, and
 # says there why that one will not do.
@@ -71,17 +71,13 @@ def find_qemu() -> str:
 
 def qemu_version(qemu: str) -> tuple[int, int]:
     """Return QEMU's version, (0, 0) when it prints none (Infra: it cannot even do that)."""
-    try:
-        reply = subprocess.run([qemu, "--version"], stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, text=True, errors="replace",
-                               check=False, timeout=VERSION_SECONDS)
-    except subprocess.TimeoutExpired as late:
-        raise Infra(f"{qemu} did not start: `{qemu} --version` hung for {late.timeout} s"
-                    ) from late
-    if reply.returncode:
-        raise Infra(f"{qemu} did not start: `{qemu} --version` ended with status"
-                    f" {reply.returncode}\n{tail(reply.stdout)}")
-    version = re.search(r"version (\d+)\.(\d+)", reply.stdout)
+    status, output = run_limited([qemu, "--version"], VERSION_SECONDS)
+    if status is None:
+        raise Infra(f"{qemu} did not start: `{qemu} --version` hung for {VERSION_SECONDS} s")
+    if status:
+        raise Infra(f"{qemu} did not start: `{qemu} --version` ended with status {status}\n"
+                    f"{tail(output)}")
+    version = re.search(r"version (\d+)\.(\d+)", output)
     return (int(version[1]), int(version[2])) if version else (0, 0)
 
 
