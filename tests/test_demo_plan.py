@@ -65,15 +65,16 @@ def test_all_built(toy: Toy, tmp_path: Path) -> None:
     for path in STEPS:
         (toy.top / "build" / path).parent.mkdir(parents=True, exist_ok=True)
         (toy.top / "build" / path).touch()
-    text = toy.must("stack/demo", "--plan", PERF_BPF_PACKAGES=packages(tmp_path, "coreutils cmd:ls"))
+    text = toy.must("stack/demo", "--plan",
+                    PERF_BPF_PACKAGES=packages(tmp_path, "coreutils cmd:ls"))
     assert minutes(text) == 1 and "all is built" in text
 
 
 def test_comes_first(toy: Toy) -> None:
     """`make demo` prints the plan before it installs, and probes before it builds;
     `make check` probes before it builds, too."""
-    for target, commands in {"demo": ["stack/demo --plan", "stack/setup", "stack/guest --probe",
-                                      "stack/demo"],
-                             "check": ["stack/setup", "stack/guest --probe", "stack/check"]}.items():
+    for target, commands in {
+            "demo": ["stack/demo --plan", "stack/setup", "stack/guest --probe", "stack/demo"],
+            "check": ["stack/setup", "stack/guest --probe", "stack/check"]}.items():
         lines = toy.must("make", "-n", target).splitlines()
         assert [line for line in lines if line.startswith("stack/")] == commands

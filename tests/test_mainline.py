@@ -11,7 +11,7 @@ import pytest
 from perfbpf import mainline, units
 
 
-def outcomes(**results: str) -> Dict[str, object]:
+def outcomes(**results: str) -> Dict[str, mainline.Outcome]:
     """A list: each test is a unit of its own."""
     return {name: mainline.Outcome(result, name) for name, result in results.items()}
 
@@ -21,11 +21,11 @@ def compared(monkeypatch: pytest.MonkeyPatch,
              ) -> Tuple[Dict[str, str], List[List[str]]]:
     """The verdicts on runs (base, series), and the units that each repetition
     ran."""
-    sides = [tuple(outcomes(**side) for side in run) for run in runs]
+    sides = [(outcomes(**base), outcomes(**series)) for base, series in runs]
     repeated: List[List[str]] = []
 
-    def run_both(_name: str, _group: object, units: List[str], number: int) -> object:
-        repeated.append(units)
+    def run_both(_name: str, _group: object, again: List[str], number: int) -> object:
+        repeated.append(again)
         return sides[number - 1]
 
     monkeypatch.setattr(mainline, "run_both", run_both)
@@ -96,19 +96,19 @@ def test_crash_goes_on(tmp_path: Path,
     named."""
     boots: List[List[str]] = []
 
-    def boot(_side: str, _name: str, _group: object, units: List[str],
+    def boot(_side: str, _name: str, _group: object, left: List[str],
              results: Path) -> str:
-        boots.append(units)
+        boots.append(left)
         results.mkdir(parents=True)
         (results / "progress").write_text("".join(
             f"START {unit}\nPASS {unit}\t{unit}\nEND {unit}\n" if unit != "bad"
-            else "START bad\n" for unit in units[:2]))
-        return "CRASH" if "bad" in units else ""
+            else "START bad\n" for unit in left[:2]))
+        return "CRASH" if "bad" in left else ""
 
     monkeypatch.setattr(mainline, "boot", boot)
     monkeypatch.setattr(mainline, "RESULTS", tmp_path)
-    units = ["a", "bad", "c"]
-    found = mainline.run_side("base", "group", mainline.Group(units, 1, {}), units, 1)
+    names = ["a", "bad", "c"]
+    found = mainline.run_side("base", "group", mainline.Group(names, 1, {}), names, 1)
     assert boots == [["a", "bad", "c"], ["c"]]
     assert {name: outcome.result for name, outcome in found.items()} == \
         {"a": "PASS", "bad": "CRASH", "c": "PASS"}

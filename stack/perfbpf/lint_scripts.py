@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import importlib.metadata
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 from perfbpf.git import ToolError
@@ -19,7 +21,6 @@ from perfbpf.lint_context import Check, Context, Findings
 from perfbpf.mirror import is_mirror
 from perfbpf.paths import build_dir
 
-PYTHON = "/usr/bin/python3"
 SPDX = "SPDX-License-Identifier: GPL-2.0"
 # No comment can stand in these, or they are text of others.
 NO_SPDX = {"BASE", "COPYING", "MAINTAINERS.snippet"}
@@ -180,23 +181,23 @@ def run_tool(ctx: Context, *words: str) -> subprocess.CompletedProcess[str]:
     path = ":".join(str(ctx.top / directory) for directory in MODULE_DIRS)
     env = {**os.environ, "PYTHONPATH": path, "MYPYPATH": path, "PYLINTHOME": str(ctx.cache),
            "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run([PYTHON, "-m", *words], cwd=ctx.top, env=env, capture_output=True,
+    return subprocess.run([sys.executable, "-m", *words], cwd=ctx.top, env=env, capture_output=True,
                           text=True, check=False)
 
 
-def version(ctx: Context, tool: str) -> bytes:
-    """Return what a tool says of its version. Raises ToolError when it is not there."""
-    done = run_tool(ctx, tool, "--version")
-    if done.returncode:
-        raise ToolError(f"{tool}: {done.stderr.strip()[-300:]}: install it (`make setup`)")
-    return done.stdout.encode()
+def version(tool: str) -> bytes:
+    """Return a tool's version. Raises ToolError when it is not there."""
+    try:
+        return importlib.metadata.version(tool).encode()
+    except importlib.metadata.PackageNotFoundError:
+        raise ToolError(f"there is no {tool}: run `make setup`") from None
 
 
 def check_pylint(ctx: Context) -> Findings:
     """pylint finds nothing in the repository's own Python."""
     config = ctx.top / "pyproject.toml"
     files = python_files(ctx)
-    keys = content_keys(ctx, files, version(ctx, "pylint") + config.read_bytes())
+    keys = content_keys(ctx, files, version("pylint") + config.read_bytes())
     passed = Passed(ctx, "pylint")
     todo = [path for path in files if keys[path] not in passed]
     if todo:
@@ -231,7 +232,7 @@ def check_types(ctx: Context) -> Findings:
     """mypy finds nothing in the repository's own Python."""
     config = ctx.top / "pyproject.toml"
     files = python_files(ctx)
-    keys = content_keys(ctx, files, version(ctx, "mypy") + config.read_bytes())
+    keys = content_keys(ctx, files, version("mypy") + config.read_bytes())
     whole = hashlib.sha256("\n".join(sorted(keys.values())).encode()).hexdigest()
     passed = Passed(ctx, "mypy-passed")
     if whole in passed:
