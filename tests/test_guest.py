@@ -6,7 +6,9 @@ PERF_BPF_SUBJECT=base runs the same on the unpatched kernel and perf.
 
 import pathlib
 import random
+import re
 import shutil
+import subprocess
 import sys
 
 import pytest
@@ -15,18 +17,34 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "guest"))
 import guest_host as host  # noqa: E402  pylint: disable=wrong-import-position
 from perfbpf.plan import Entry, read_plan  # noqa: E402  pylint: disable=wrong-import-position
 
-# What record_bpf_cycles.sh recorded, for after the guest's end.
-CYCLES_DATA = host.BUILD / "results" / f"guest-{host.SUBJECT}" / "cycles.data"
+# What scripts of the plan leave there is judged here, where perf is not emulated.
+KEPT = host.BUILD / "results" / f"guest-{host.SUBJECT}" / "kept"
 ANNOTATED = 100
 CYCLES, SECONDS_EACH, SECONDS = ("100000", 1800, 5400) if host.STRESS else ("10000", 900, 3600)
+OLD_PERF = pathlib.Path("/usr/bin/perf")
 
 
 @pytest.fixture(scope="module", name="session")
 def fixture_session() -> host.Session:
     """The guest's results; boots it once."""
-    CYCLES_DATA.unlink(missing_ok=True)
+    shutil.rmtree(KEPT, ignore_errors=True)
+    KEPT.mkdir(parents=True)
     return host.run_session(host.SUBJECT, SECONDS_EACH, SECONDS,
-                            {"KEEP_DATA": str(CYCLES_DATA), "BPF_CYCLES": CYCLES})
+                            {"KEEP": str(KEPT), "BPF_CYCLES": CYCLES})
+
+
+def kept(session: host.Session, name: str, work: pathlib.Path) -> pathlib.Path:
+    """A copy of a file that the guest left, in a directory that has nothing else
+    (RuntimeError: it left none)."""
+    if not (KEPT / name).exists():
+        raise RuntimeError(f"no {KEPT / name}; the guest's end: {session.end()}")
+    return pathlib.Path(shutil.copy(KEPT / name, work / "perf.data"))
+
+
+def require(session: host.Session, script: str) -> None:
+    """Fail as the script of the plan did that left the files to judge."""
+    host.judge_entry(session, next(entry for entry in read_plan(host.PLAN)
+                                   if entry.name == f"script:{script}"))
 
 
 def test_session_is_whole(session: host.Session) -> None:
@@ -45,14 +63,63 @@ def test_entry(session: host.Session, entry: Entry) -> None:
     host.judge_entry(session, entry)
 
 
+# record_bpf_cycles.sh
+
+def test_cycles_have_info(session: host.Session, tmp_path: pathlib.Path) -> None:
+    """Each program that was loaded while perf recorded is in a LOAD record, and has its
+    info in the header; if records were lost, perf record said so."""
+    data = kept(session, "cycles.data", tmp_path)
+    loaded, described = host.loaded_ids(data), host.described_ids(data)
+    assert len(loaded) >= int(CYCLES)
+    assert not loaded - described, f"{len(loaded - described)} of {len(loaded)} without info"
+    if "PERF_RECORD_LOST" in host.perf_on_copy(data, "script", "--show-lost-events"):
+        assert re.search("lost .* BPF records", (KEPT / "cycles.said").read_text())
+
+
 def test_copy_annotates(session: host.Session, tmp_path: pathlib.Path) -> None:
     """With the guest gone, from a copy of perf.data, programs that had ended
     while perf recorded annotate with their own source: a random hundred."""
-    if not CYCLES_DATA.exists():
-        raise RuntimeError(f"no {CYCLES_DATA}; the guest's end: {session.end()}")
-    data = tmp_path / "perf.data"
-    shutil.copy(CYCLES_DATA, data)
+    data = kept(session, "cycles.data", tmp_path)
     symbols = host.sampled_cycles(data)
     assert len(symbols) >= ANNOTATED, f"samples in {len(symbols)} programs only"
     missing = host.without_source(data, random.sample(symbols, ANNOTATED))
     assert not missing, f"{len(missing)} of {ANNOTATED} of {len(symbols)} without source: {missing}"
+
+
+# record_bpf_told.sh
+
+@pytest.mark.parametrize("budget", [64, 0])
+def test_missing_are_counted(session: host.Session, tmp_path: pathlib.Path, budget: int) -> None:
+    """perf record says of how many programs the file has no info, with any budget."""
+    require(session, "record_bpf_told.sh")
+    data = kept(session, f"told.{budget}.data", tmp_path)
+    messages = (KEPT / f"told.{budget}.said").read_text()
+    counted = re.search(r"^\[ perf record: (\d+)/.* BPF programs without code \]", messages, re.M)
+    missing = host.loaded_ids(data) - host.described_ids(data)
+    assert len(host.loaded_ids(data)) >= 300
+    assert int(counted[1] if counted else 0) == len(missing), messages
+
+
+# record_old_perf.sh
+
+def samples(perf: pathlib.Path, data: pathlib.Path, pipe: bool) -> tuple[int, int]:
+    """How many samples a perf finds, and how many of them in BPF programs."""
+    with open(data, "rb") as file:
+        done = subprocess.run(
+            [str(perf), "script", "-i", "-" if pipe else str(data), "-F", "ip,sym"],
+            env=host.perf_environment(data.parent), stdin=file, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 0, f"{perf} script: {done.stderr[-2000:]}"
+    lines = re.findall("^ *[0-9a-f].*", done.stdout, re.M)
+    return len(lines), sum("bpf_prog_" in line for line in lines)
+
+
+def test_old_perf(session: host.Session, tmp_path: pathlib.Path) -> None:
+    """The distribution's perf and this one find the same samples in what either of them
+    recorded, some in BPF programs."""
+    require(session, "record_old_perf.sh")
+    for name in ("old", "new", "pipe"):
+        data = kept(session, f"{name}.data", tmp_path)
+        pipe = name == "pipe"
+        theirs, ours = (samples(perf, data, pipe) for perf in (OLD_PERF, host.PERF[host.SUBJECT]))
+        assert ours[0] == theirs[0] and theirs[1], f"{name}.data: {theirs}, by this perf {ours}"

@@ -11,7 +11,7 @@ import shlex
 import subprocess
 from itertools import chain
 from types import MappingProxyType
-from typing import Any, Dict, List, Mapping, NamedTuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Set
 
 import pytest
 
@@ -144,13 +144,30 @@ def judge_splats(session: Session) -> None:
                     + f"whole log: {session.results}/dmesg", pytrace=False)
 
 
+def perf_environment(home: pathlib.Path) -> Dict[str, str]:
+    """An environment in which perf finds nothing but what is in `home`."""
+    return {**os.environ, "HOME": str(home), "PERF_CONFIG": "/dev/null",
+            "PERF_BUILDID_DIR": str(home / "debug"), "PAGER": "cat"}
+
+
 def perf_on_copy(data: pathlib.Path, *args: str) -> str:
     """What perf prints of a file in a directory that has nothing else."""
-    environment = {**os.environ, "HOME": str(data.parent), "PERF_CONFIG": "/dev/null",
-                   "PERF_BUILDID_DIR": str(data.parent / "debug"), "PAGER": "cat"}
-    return subprocess.run([str(PERF[SUBJECT]), *args, "-i", str(data)], env=environment,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL, text=True, check=False).stdout
+    return subprocess.run([str(PERF[SUBJECT]), *args, "-i", str(data)],
+                          env=perf_environment(data.parent), stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                          check=False).stdout
+
+
+def loaded_ids(data: pathlib.Path) -> Set[str]:
+    """The ids of the programs that BPF_EVENT records say were loaded."""
+    return set(re.findall(r"PERF_RECORD_BPF_EVENT.* type 1, .* id (\d+)",
+                          perf_on_copy(data, "script", "--show-bpf-events")))
+
+
+def described_ids(data: pathlib.Path) -> Set[str]:
+    """The ids of the programs whose info is in the header."""
+    return set(re.findall(r"^# bpf_prog_info (\d+):",
+                          perf_on_copy(data, "report", "--header-only", "-I"), re.M))
 
 
 def sampled_cycles(data: pathlib.Path) -> List[str]:

@@ -1,20 +1,23 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Has each BPF program that was loaded while perf recorded its code in perf.data?
-# bpf_load_cycles loads, runs and closes programs as fast as it goes, in four
-# processes; each has to be in a LOAD record, and each id there has to have its info in
-# the header. Records that were lost have to be told of. While perf records, the kernel
-# takes the budget and as much again at most, for what lives and what has not quite
-# ended; when perf has ended, none of it, though it may take workers of RCU some time.
+# How much memory does the kernel take to retain programs, and does it free that? While
+# perf records, bpf_load_cycles loads, runs and closes programs as fast as it can, in
+# four processes. Meanwhile the kernel takes the budget and as much again at most, for
+# programs that are loaded and those that have not quite ended; when perf has ended,
+# none of it, though it may take workers of RCU some time.
+#
+# What was recorded goes to the directory KEEP, and tests/test_guest.py judges it on the
+# host: under emulation perf takes two minutes to read it, there a second.
 #
 # SLUB takes some of the objects that are freed into its sheaves, and each of them keeps
 # its whole slab. When thousands are freed at once those are slabs all over, and a
 # hundred bytes a program seem to leak. So the caches are shrunk, which empties the
 # sheaves, before what is left is judged; and a first recording, of a few, is not.
 #
-# BPF_CYCLES (10000) is how many; KEEP_DATA names a file that perf.data is copied to.
+# BPF_CYCLES (10000) is how many.
 set -u
 
+keep=${KEEP:?names no directory for what is judged on the host}
 cycles=${BPF_CYCLES:-10000}
 budget=$(cat /proc/sys/kernel/perf_bpf_retain_kb 2>/dev/null)
 # KiB: for what else the kernel does, and ten bytes a program, less than any object of it
@@ -74,25 +77,7 @@ done
 settled=$SECONDS
 peak=$(($(sort -n "$dir/memory" | tail -n 1) - before))
 grep '^\[' "$dir/said"
-[[ -z ${KEEP_DATA:-} ]] || cp "$data" "$KEEP_DATA"
-perf script -i "$data" --show-bpf-events 2>/dev/null |
-	sed -n 's/.*PERF_RECORD_BPF_EVENT.* type 1, .* id \([0-9]*\).*/\1/p' | sort -un >"$dir/loaded"
-perf report -i "$data" --header-only -I 2>/dev/null |
-	sed -n 's/^# bpf_prog_info \([0-9]*\):.*/\1/p' | sort -un >"$dir/described"
-perf script -i "$data" --show-lost-events 2>/dev/null |
-	grep -c PERF_RECORD_LOST >"$dir/lost"
-
-loaded=$(wc -l <"$dir/loaded")
-missing=$(sort "$dir/loaded" | comm -23 - <(sort "$dir/described") | wc -l)
-echo "$cycles programs run, $loaded in the records, $missing of them without info," \
-     "$(cat "$dir/lost") records of lost ones, $(stat -c %s "$data") bytes"
+cp "$data" "$keep/cycles.data" && cp "$dir/said" "$keep/cycles.said" || exit 1
 echo "kernel memory: $before KiB before, at most $peak more, $grown more $settled s after the end;" \
      "budget ${budget:-of a kernel that has none} KiB, then $left"
-failed=0
-((loaded >= cycles && missing == 0)) || failed=1
-! grep -q "without code" "$dir/said" || failed=1
-((peak <= 2 * ${budget:-0} && grown <= left)) || failed=1
-if [[ $(cat "$dir/lost") != 0 ]]; then
-	grep -q "lost .* BPF records" "$dir/said" || failed=1
-fi
-exit "$failed"
+! grep -q "without code" "$dir/said" && ((peak <= 2 * ${budget:-0} && grown <= left))
