@@ -312,3 +312,11 @@ def test_maintainers_lack_a_file(toy: Toy) -> None:
     """A file that the series creates and no entry of MAINTAINERS.snippet has."""
     toy.edit("MAINTAINERS.snippet", "F:\tkernel/toy.c\n", "")
     finding(toy, "MAINTAINERS.snippet", "kernel/toy.c", "which the series creates")
+
+
+def test_link_to_nowhere(toy: Toy) -> None:
+    """A relative link of a Markdown file to a file that is not there."""
+    (toy.top / "NOTES.md").write_text("<!-- SPDX-License-Identifier: GPL-2.0 -->\n"
+                                      "[here](series), [web](https://kernel.org/),"
+                                      " [gone](patches/gone.patch)\n")
+    finding(toy, "NOTES.md:2", "patches/gone.patch", "not there")

@@ -167,6 +167,17 @@ def test_reworded_commit_keeps_its_topic(toy: Toy) -> None:
     assert len(files(toy)) == 5
 
 
+def test_links_to_patches_follow(toy: Toy) -> None:
+    """A link in a Markdown file leads to the same patch when that gets another number."""
+    notes = toy.top / "patches/NOTES.md"
+    notes.write_text("[02/0002](02-file/0002-toy-add-a-selftest.patch)\n")
+    add_commit(toy)
+    reorder(toy, "toy: mend the sum", "toy: add a new file", "toy: add more",
+            "toy: add a selftest")
+    toy.must("stack/refresh")
+    assert notes.read_text() == "[02/0003](02-file/0003-toy-add-a-selftest.patch)\n"
+
+
 def test_patches_that_share_a_subject(toy: Toy) -> None:
     """Two topics may have a patch of one name; each keeps its own."""
     for name in ("sync", "again"):

@@ -2,9 +2,9 @@
 /*
  * BPF programs of perf events: attach, run, inherit and detach.
  *
- * The program of a tracepoint, kprobe or uprobe event is not the event's alone:
- * kernel/trace keeps an array of all programs of the tracepoint, and runs them
- * on each hit. This file only checks which programs may join the array.
+ * Events of a tracepoint, a kprobe or a uprobe share their programs: kernel/trace
+ * keeps an array of programs for each trace_event_call, and runs all of them on
+ * each hit. This file only checks which programs may be added to the array.
  *
  * Any other event has at most one program, of BPF_PROG_TYPE_PERF_EVENT. It runs
  * when the event overflows, and decides whether the sample is written.
@@ -12,8 +12,9 @@
  * attr.bpf_attach it is attached before the first child can exist.
  *
  * Releasing a link, or unregistering a PMU, detaches the program while the event
- * may overflow (in NMI context) or be inherited. Both of these hold the RCU read
- * lock, and a program is freed a grace period after its last reference is put.
+ * may overflow (in NMI context) or be inherited. The overflow handler and
+ * inheritance hold the RCU read lock, and a program is freed a grace period after
+ * its last reference is put.
  */
 
 #include <linux/bpf.h>

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * attr.bpf_attach: is the program attached before the event counts anything, in each
- * child, and until the event is closed? What does perf_event_open() refuse, and is
- * the program of an event reported?
+ * Test attr.bpf_attach of perf_event_open().
  *
- * Most programs here return 0, which drops the sample: a sample in the ring is one
- * that no program saw.
+ * The program must run on each overflow from the first to the last, in the task and in
+ * all children, and fdinfo and BPF_TASK_FD_QUERY must report it. Wrong attrs must be
+ * refused.
+ *
+ * Most programs here return 0, which drops the sample. A sample in the ring buffer
+ * therefore means an overflow for which no program ran.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -24,9 +26,9 @@
 #include "lib/test_env.h"
 
 #define COOKIE		0xabc
-#define LOOP_S		40	/* the longest that tests race and open */
+#define LOOP_S		40	/* time limit of each loop of races or opens */
 #define FORK_RACES	1000
-#define RACES_WITHOUT	100	/* for the figure without bpf_attach */
+#define RACES_WITHOUT	100	/* the same with SET_BPF, for comparison */
 #define NR_SWAPS	200
 #define NR_OPENS	10000
 #define MISS_S		60
@@ -40,7 +42,7 @@ struct counts {
 	__u64 runs, cookies;
 };
 
-/* Counts its runs, adds up the cookies it has, and returns @ret. */
+/* Load a program that counts its runs, sums up its cookies, and returns @ret. */
 static int load_cookie_counter(int map, int ret)
 {
 	const struct bpf_insn insns[] = {
@@ -106,7 +108,7 @@ FIXTURE_TEARDOWN(open)
 	close_fd(&self->map);
 }
 
-/* The event keeps the program when its fd is closed, and has the cookie of the attr. */
+/* The event holds the program after its fd is closed, and passes the attr's cookie. */
 TEST_F(open, attaches)
 {
 	struct perf_event_attr attr = attach_attr(self->prog);
@@ -121,8 +123,8 @@ TEST_F(open, attaches)
 	EXPECT_EQ(0, samples_in(&self->ring));
 }
 
-/* A program that does not return 0 lets samples pass. */
-TEST_F(open, chains)
+/* If the program returns 1, the sample is written. */
+TEST_F(open, passes_samples)
 {
 	struct perf_event_attr attr;
 
@@ -171,8 +173,9 @@ static pid_t start_forker(int cpu, int *end)
 }
 
 /*
- * Open an event on a task that forks all the time, with the program in @attr or
- * attached right after that. Return: samples that no program saw, or -errno.
+ * Open an event on a task that forks all the time. The program is in @attr, or is
+ * attached with PERF_EVENT_IOC_SET_BPF right after the open.
+ * Return: the number of overflows for which no program ran, or -errno.
  */
 static int race_with_fork(pid_t forker, int cpu, struct perf_event_attr *attr, int prog)
 {
@@ -189,6 +192,10 @@ static int race_with_fork(pid_t forker, int cpu, struct perf_event_attr *attr, i
 	return ret;
 }
 
+/*
+ * A child that is forked while the event is opened has the program too. With SET_BPF
+ * instead, some children have none: how many is printed, but depends on timing.
+ */
 TEST_F_TIMEOUT(open, no_child_without, TEST_S)
 {
 	struct perf_event_attr attr = attach_attr(self->prog), without = attr;
@@ -229,7 +236,7 @@ static void *fault_in_thread(void *arg)
 	return (void *)(long)fault_pages(4);
 }
 
-/* By threads, children, and programs that a child executes */
+/* Threads and children inherit the program, and a child keeps it across exec(). */
 TEST_F_TIMEOUT(open, is_inherited, TEST_S)
 {
 	struct perf_event_attr attr = attach_attr(self->prog);
@@ -267,7 +274,7 @@ TEST_F_TIMEOUT(open, is_inherited, TEST_S)
 	EXPECT_EQ(COOKIE * self->counts.runs, self->counts.cookies);
 }
 
-/* @nr times: wait for the other task, cause a page fault, wake up the other task. */
+/* Wait for the other task, cause a page fault, wake up the other task: @nr times. */
 static int fault_in_turns(int from, int to, int nr)
 {
 	char c = 0;
@@ -279,7 +286,7 @@ static int fault_in_turns(int from, int to, int nr)
 	return 0;
 }
 
-/* Return: samples with the stream id of this task's event, taken in another task. */
+/* Return: the number of samples of this task's event that were taken in another task. */
 static unsigned int samples_of_others(const struct ring *ring)
 {
 	__u64 at = 0, own_id;
@@ -297,9 +304,10 @@ static unsigned int samples_of_others(const struct ring *ring)
 }
 
 /*
- * Parent and child take turns on one CPU: their contexts are swapped rather than
- * scheduled, and each runs with the events of the other. Both have the program. A
- * second event has none, and shows that the contexts were swapped.
+ * Parent and child take turns on one CPU. As their events are clones, the context
+ * switch only swaps the two perf_event_contexts, and each task goes on with the events
+ * of the other. Both events must have the program. A second pair of events has no
+ * program: its samples show that contexts were swapped.
  */
 TEST_F_TIMEOUT(open, contexts_are_swapped, TEST_S)
 {
@@ -380,7 +388,7 @@ TEST_F(open, errors)
 	close_fd(&other_type);
 }
 
-/* The attr of user space that is older or newer than the kernel */
+/* The attr is larger or smaller than the kernel's. */
 TEST_F(open, attr_sizes)
 {
 	struct {
@@ -405,7 +413,7 @@ TEST_F(open, attr_sizes)
 	EXPECT_LE(0, self->ring.event);
 	close_fd(&self->ring.event);
 
-	/* A bit whose fields are 0: file 0 is no program */
+	/* The bit is set, but bpf_fd is beyond old.size and so 0, which is no program. */
 	old.bpf_attach = 1;
 	EXPECT_GT(0, open_own_event(&old));
 }
@@ -428,7 +436,7 @@ static __u32 id_of(int prog)
 	return prog_info(prog, &info) ? 0 : info.id;
 }
 
-/* By fdinfo and BPF_TASK_FD_QUERY */
+/* fdinfo and BPF_TASK_FD_QUERY report the program and its cookie. */
 TEST_F(open, is_reported)
 {
 	struct perf_event_attr attr = attach_attr(self->prog);
@@ -469,7 +477,7 @@ TEST_F_TIMEOUT(open, does_not_leak, TEST_S)
 	for (i = 0; i < NR_OPENS && time(NULL) < stop; i++) {
 		fd = open_own_event(&attr);
 		ASSERT_LE(0, fd);
-		/* Refused after it got the program, as the leader is on another CPU */
+		/* Refused after it got the program: the leader is an event of another CPU. */
 		ASSERT_EQ(-1, syscall(__NR_perf_event_open, &attr, 0, 0, fd, 0));
 		ASSERT_EQ(EINVAL, errno);
 		close(fd);
@@ -479,7 +487,10 @@ TEST_F_TIMEOUT(open, does_not_leak, TEST_S)
 	EXPECT_TRUE(prog_goes_within(id, WAIT_MS));
 }
 
-/* No program runs while a hash map is updated: the sample passes, as the flag says. */
+/*
+ * No program runs while this CPU updates a hash map (bpf_prog_active). With
+ * PERF_BPF_F_PASS_ON_MISS, samples that are taken then are written.
+ */
 TEST_F_TIMEOUT(open, pass_on_miss, TEST_S)
 {
 	struct perf_event_attr attr = attach_attr(self->prog);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What does bpf_prog_info say of a program with a function that the verifier
- * added? That is the exception callback of a program that can throw.
+ * Test bpf_prog_info of a program that can throw. The verifier adds a hidden
+ * function to it, the exception callback.
  */
 #define _GNU_SOURCE
 #include "kselftest_harness.h"
@@ -30,7 +30,10 @@ FIXTURE_TEARDOWN(info)
 	close_fd(&self->prog);
 }
 
-/* libbpf refuses the line info of a program whose first line is not its first address. */
+/*
+ * The first line of each function has the address of the function. libbpf refuses all
+ * line info of a program otherwise.
+ */
 TEST_F(info, lines_begin_with_their_function)
 {
 	struct info_copy c;

@@ -2,14 +2,14 @@
 /*
  * Stress retained information of BPF programs.
  *
- * Processes load and unload programs, read bpf_prog_info of all programs by id, ask
- * events for unloaded ones, close events while they are asked, fork and are killed
- * while they hold an event, and change the budget. The answer must be about the
- * program that was asked for, no call may fail for a reason that is not expected
- * here, and in the end nothing may be retained. Use after free and wrong locking
- * show in the kernel log, if the kernel has KASAN and lockdep.
+ * Several processes run at the same time. They load and unload programs, read
+ * bpf_prog_info of all programs by id, get unloaded programs from events, open and
+ * close events, fork children that are killed while they share an event, and change
+ * the memory limit. The information must be that of the requested program, no call may
+ * fail with an unexpected error, and in the end nothing may be retained. KASAN and
+ * lockdep report use after free and wrong locking in the kernel log.
  *
- * It takes CHURN_MS, or BPF_CHURN_SECONDS if the environment has it.
+ * Runs for CHURN_MS, or for the environment's BPF_CHURN_SECONDS.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -27,7 +27,7 @@
 
 #define CHURN_MS	15000
 #define MAX_CHURN_S	7200
-#define NR_IDS		64	/* of the programs that were unloaded last */
+#define NR_IDS		64	/* ids of the programs loaded last */
 #define NR_KEPT		8	/* files that outlive the event they came from */
 
 /* In memory that all processes share */
@@ -56,7 +56,7 @@ static __u32 some_id(void)
 	return next ? churn->ids[(next - 1 - rand() % NR_IDS) % NR_IDS] : 0;
 }
 
-/* Is the information that @fd has that of program @id? Return: 0 or -errno. */
+/* Check that @fd describes program @id. Return: 0, -EBADMSG if not, or -errno. */
 static int is_about(int fd, __u32 id)
 {
 	static struct info_copy c;
@@ -109,14 +109,15 @@ static int read_by_id(const char **why)
 			return fd;
 		err = is_about(fd, id);
 		close(fd);
-		if (err && err != -EBADMSG)	/* programs of others may hide their code */
+		/* A program of another process may have no code. */
+		if (err && err != -EBADMSG)
 			return err;
 	}
 	usleep(PAUSE_US);
 	return 0;
 }
 
-/* Ask an event of this process, and read the files after it was closed. */
+/* Get unloaded programs from an event, and read them again after it is closed. */
 static int ask_event(const char **why)
 {
 	static int event = -1, kept[NR_KEPT], nr_kept;
@@ -133,7 +134,8 @@ static int ask_event(const char **why)
 	fd = ended_prog(event, id);
 	if (fd < 0 && fd != -ENOENT)
 		return fd;
-	if (fd < 0) {	/* is loaded, was evicted, or unloaded before the event was opened */
+	/* Still loaded, evicted, or unloaded before the event was opened */
+	if (fd < 0) {
 		usleep(PAUSE_US);
 		return 0;
 	}
@@ -154,7 +156,10 @@ static int ask_event(const char **why)
 	return err;
 }
 
-/* Close an event while it waits for a program. */
+/*
+ * Close an event that may be the last one, while others get programs. The program may
+ * not be there, or not be complete (EAGAIN): any result is right.
+ */
 static int close_event(const char **why)
 {
 	int event, fd;
@@ -171,7 +176,10 @@ static int close_event(const char **why)
 	return 0;
 }
 
-/* Several processes share an event, one of them loads, and all are killed. */
+/*
+ * Four children share an event, and all are killed at some moment. What they return
+ * does not matter: others check the results, and retained_at_end() what is left.
+ */
 static int fork_and_kill(const char **why)
 {
 	pid_t pids[4];

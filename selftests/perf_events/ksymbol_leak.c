@@ -2,15 +2,14 @@
 /*
  * Does any record give a kernel address to a user without CAP_PERFMON?
  *
- * For all values of kernel.kptr_restrict and kernel.perf_event_paranoid, with
- * kernel.unprivileged_bpf_disabled at 0 where it can be set: a child becomes uid
- * 1000 and opens events on itself, and on CPU 0 if the kernel permits it. Then
- * the child loads BPF programs and classic BPF filters, and root programs and
- * trampolines. No word of any record may look like a kernel address. The event
- * of the child on itself must open: `perf record` without privilege asks for
- * these records.
+ * For each value of kernel.kptr_restrict and kernel.perf_event_paranoid, a child
+ * becomes TEST_UID and opens events on itself, and on CPU 0 if the kernel permits
+ * it. The child loads BPF programs and classic BPF filters, and root loads
+ * programs and trampolines. No 64-bit word of any record may be a kernel address.
+ * The event of the child on itself must open, as an unprivileged `perf record`
+ * sets the same bits. kernel.unprivileged_bpf_disabled is set to 0 if possible.
  *
- * Root gets the records whatever kptr_restrict says, as it gets the kernel's
+ * Root gets the records at any value of kptr_restrict, as it also gets kernel
  * addresses in samples.
  */
 #define _GNU_SOURCE
@@ -32,9 +31,9 @@
 #include "lib/make_cbpf.h"
 #include "lib/test_env.h"
 
-#define NOBODY		1000
-#define KERNEL_TEXT_MIN	0xffff800000000000ULL
-#define KERNEL_TEXT_MAX	0xfffffffffffff000ULL
+#define TEST_UID	1000
+#define KERNEL_ADDR_MIN	0xffff800000000000ULL
+#define KERNEL_ADDR_MAX	0xfffffffffffff000ULL
 
 static const char *const sysctls[] = {
 	"/proc/sys/kernel/kptr_restrict",
@@ -81,7 +80,7 @@ FIXTURE_SETUP(leak)
 		SKIP(return, "%s", reason);
 	ASSERT_EQ(0, write_number(sysctls[KPTR], variant->kptr));
 	ASSERT_EQ(0, write_number(sysctls[PARANOID], variant->paranoid));
-	/* 1 cannot be changed until the next boot. */
+	/* Once it is 1, it stays 1 until the next boot. */
 	if (write_number(sysctls[NO_UNPRIV_BPF], 0))
 		TH_LOG("unprivileged_bpf_disabled stays %ld",
 		       self->saved[NO_UNPRIV_BPF]);
@@ -96,7 +95,7 @@ FIXTURE_TEARDOWN(leak)
 			write_number(sysctls[i], self->saved[i]);
 }
 
-/* The events of one user, whose records are searched word by word. */
+/* The child's events, whose records are searched word by word */
 struct spy {
 	int nr, fds[16];
 	struct perf_event_mmap_page *maps[16];
@@ -105,7 +104,7 @@ struct spy {
 	__u32 seen_type;
 };
 
-#define SPY_PAGES 8	/* all of them have to fit into what a user may lock */
+#define SPY_PAGES 8	/* all buffers have to fit into what a user may lock */
 
 static int spy__open(struct spy *spy, struct perf_event_attr *attr, pid_t pid,
 		     int cpu)
@@ -132,13 +131,13 @@ static int spy__open(struct spy *spy, struct perf_event_attr *attr, pid_t pid,
 static void spy__check_word(struct spy *spy, __u32 type, __u64 word)
 {
 	spy->words++;
-	if (word < KERNEL_TEXT_MIN || word >= KERNEL_TEXT_MAX || spy->seen)
+	if (word < KERNEL_ADDR_MIN || word >= KERNEL_ADDR_MAX || spy->seen)
 		return;
 	spy->seen = word;
 	spy->seen_type = type;
 }
 
-/* data_tail is never written, as the rings have room for all records. */
+/* The ring buffers have room for all records, so data_tail is not written. */
 static void spy__read(struct spy *spy)
 {
 	const size_t page = sysconf(_SC_PAGESIZE);
@@ -161,7 +160,7 @@ static void spy__read(struct spy *spy)
 
 /* The child's results, in memory that it shares with the test. */
 struct verdict {
-	int self_err;		/* of the event that perf record would open */
+	int self_err;		/* of an event as perf record opens it */
 	int prog_err;
 	int opened;
 	long words;
@@ -169,7 +168,7 @@ struct verdict {
 	__u32 seen_type;
 };
 
-/* First an event as of `perf record`, then all that the kernel permits. */
+/* Open an event as perf record does, then all others that the kernel permits. */
 static void child_open(struct spy *spy, struct verdict *v)
 {
 	struct perf_event_attr attr = {
@@ -195,7 +194,7 @@ static void child_open(struct spy *spy, struct verdict *v)
 	v->opened = spy->nr;
 }
 
-/* A snapshot is refused, or has no address either. */
+/* Ask for a snapshot: it is refused, or its records have no address either. */
 static void child_snapshot(struct spy *spy)
 {
 	struct perf_event_ksym_snapshot snap;
@@ -220,7 +219,7 @@ static int child_load(void)
 	return err < 0 ? err : 0;
 }
 
-/* Writes to @said when the events are open, and reads them after a byte from @go. */
+/* Write a byte to @said when all is loaded; after a byte from @go read the records. */
 static void child_run(struct verdict *v, int said, int go)
 {
 	struct spy spy = { .nr = 0 };
@@ -228,10 +227,10 @@ static void child_run(struct verdict *v, int said, int go)
 	char c = 0;
 
 	made__init(&filters);
-	if (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) ||
-	    setresuid(NOBODY, NOBODY, NOBODY))
+	if (setgroups(0, NULL) || setresgid(TEST_UID, TEST_UID, TEST_UID) ||
+	    setresuid(TEST_UID, TEST_UID, TEST_UID))
 		_exit(1);
-	/* Changing ids clears this, and then no event on itself would open. */
+	/* setresuid() clears this, and perf_event_open() on itself needs it. */
 	prctl(PR_SET_DUMPABLE, 1);
 	child_open(&spy, v);
 	v->prog_err = child_load();
@@ -260,7 +259,7 @@ TEST_F_TIMEOUT(leak, uid_1000, TEST_S)
 	ASSERT_NE(MAP_FAILED, v);
 	ASSERT_EQ(0, pipe(said));
 	ASSERT_EQ(0, pipe(go));
-	/* The child's events of a CPU are on this one. */
+	/* The child's events of a CPU are those of CPU 0. */
 	ASSERT_EQ(0, run_on_cpu(0));
 	pid = fork();
 	ASSERT_LE(0, pid);
@@ -286,7 +285,7 @@ TEST_F_TIMEOUT(leak, uid_1000, TEST_S)
 	       v->prog_err ? strerror(-v->prog_err) : "");
 }
 
-/* Whoever may sample the kernel gets its symbols. */
+/* A user who may sample the kernel gets its symbols. */
 TEST_F_TIMEOUT(leak, root, TEST_S)
 {
 	struct ksym_rings rings;

@@ -16,6 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from perfbpf import links
 from perfbpf.git import ToolError
 from perfbpf.lint_context import Check, Context, Findings
 from perfbpf.mirror import is_mirror
@@ -122,6 +123,15 @@ def check_text(ctx: Context) -> Findings:
             continue
         if SPDX not in "\n".join(text.splitlines()[:10]):
             yield f"{name}: has no \"{SPDX}\" in its first lines: add it"
+
+
+def check_links(ctx: Context) -> Findings:
+    """Each relative link of a Markdown file leads to a file."""
+    for path in ctx.own_files():
+        if path.suffix == ".md" and not is_mirror(ctx.top, path):
+            for line, target in links.broken(path):
+                yield f"{path.relative_to(ctx.top)}:{line}: links to {target}, which is not" \
+                      " there: mend the link"
 
 
 # pylint and mypy
@@ -251,6 +261,6 @@ def check_types(ctx: Context) -> Findings:
         passed.add(whole)
 
 
-CHECKS: list[Check] = [check_shell, check_python, check_text]
+CHECKS: list[Check] = [check_shell, check_python, check_text, check_links]
 # They run beside all other checks.
 SLOW_CHECKS: list[Check] = [check_types, check_pylint]

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """make refresh: write what build/linux holds back into this repository.
 
-patches/, series, the mirrors and the diffstats of the cover letters, all from
-the commits base..series. Files that would not change are not written, so a
-refresh without a change is an empty diff. Patches that came from elsewhere since
-build/linux was made from them are not written over (applied.py).
+patches/, series, the mirrors, the diffstats of the cover letters and the links to
+patches in Markdown files, all from the commits base..series. Files that would not
+change are not written, so a refresh without a change is an empty diff. Patches that
+came from elsewhere since build/linux was made from them are not written over
+(applied.py).
 
 A patch keeps the topic that `series` has its slug in. One that `series` does not
 know is looked for by its diff, as the subject may be all that changed; a new one
@@ -18,7 +19,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from perfbpf import applied, mirror
+from perfbpf import applied, links, mirror
 from perfbpf import series as series_file
 from perfbpf.git import ToolError, git, git_text
 from perfbpf.paths import TOP, build_dir
@@ -251,6 +252,12 @@ def refresh_covers(top: Path, linux: Path, series: Series, patches: list[Patch])
         start = end
 
 
+def refresh_links(top: Path, series: Series) -> None:
+    """The numbers in links to patches, in Markdown files at the top and in patches/."""
+    for path in sorted([*top.glob("*.md"), *(top / "patches").rglob("*.md")]):
+        write(path, links.renumber(path.read_text(encoding="utf-8"), series).encode())
+
+
 def refresh(top: Path, linux: Path) -> None:
     """Do it all. Raises ToolError, before anything is written, when it cannot."""
     check_branch(linux)
@@ -266,6 +273,7 @@ def refresh(top: Path, linux: Path) -> None:
         refresh_patches(top, series, patches)
         refresh_mirror(top, linux)
         refresh_covers(top, linux, series, patches)
+        refresh_links(top, series)
         applied.write(top, linux)
 
 

@@ -26,7 +26,7 @@ record_with_budget()
 	perf record -o "$dir/perf.data" -a -e cpu-clock -F 99 -- "$load" 300 4 2>"$dir/said" || exit 1
 	cp "$dir/perf.data" "$keep/told.$1.data" && cp "$dir/said" "$keep/told.$1.said" || exit 1
 	total=$(sed -n 's|^\[ perf record: \([0-9]*\)/.* BPF programs without code \]|\1|p' "$dir/said")
-	why=$(sed -n 's|^  \([0-9]*\) were not kept: raise kernel.perf_bpf_retain_kb|\1|p' "$dir/said")
+	why=$(sed -n 's|^  \([0-9]*\) were not retained: raise kernel.perf_bpf_retain_kb|\1|p' "$dir/said")
 	sum=$(awk '/without code/ { told = 1; next } !/^  / { told = 0 } told { nr += $1 } END { print nr + 0 }' \
 		"$dir/said")
 	echo "budget $1 KiB: perf says ${total:-nothing}, ${why:-none} for want of place"

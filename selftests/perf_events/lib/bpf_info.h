@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A program that uses all parts of struct bpf_prog_info that a program can have,
- * and a copy of what the kernel returns for it.
+ * A program with two functions, BTF, line info and a map, and a copy of what
+ * BPF_OBJ_GET_INFO_BY_FD returns for it.
  */
 #ifndef SELFTESTS_PERF_EVENTS_BPF_INFO_H
 #define SELFTESTS_PERF_EVENTS_BPF_INFO_H
@@ -26,7 +26,10 @@ struct info_copy {
 	__u32 maps[INFO_MAX];
 };
 
-/* With the functions that the verifier added, if @hidden. Return: 0 or -errno. */
+/*
+ * Read the information of @fd, including functions that the verifier added if @hidden.
+ * Return: 0 or -errno.
+ */
 int info_copy__read(struct info_copy *c, int fd, bool hidden);
 
 /* Is a kernel address in any of it? */

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Programs, the functions that the verifier adds to them, and trampolines. */
+/*
+ * Create everything that has a BPF symbol: programs, subprograms, exception callbacks,
+ * trampolines, the XDP dispatcher and struct_ops.
+ */
 #include <errno.h>
 
 #include "bpf_raw.h"

@@ -2,11 +2,10 @@
 /*
  * Find the source line of an instruction of a BPF program. See bpf-lines.h.
  *
- * The lines of a program are stored in a table sorted by address, which is built
- * on first use and belongs to the bpf_prog_info_node. libbpf's bpf_prog_linfo
- * expects the records in the order of the functions, and rejects all records of a
- * program if one is not. A table sorted by address can use each record by itself.
- * The bounds of the functions come from bpf-code.c.
+ * The lines of a program are stored in a table sorted by address. It is built on
+ * first use and belongs to the bpf_prog_info_node. libbpf's bpf_prog_linfo is not
+ * used: it expects the records in the order of the functions, and refuses all records
+ * of a program if one is out of order. bpf-code.c has the bounds of the functions.
  */
 #include "bpf-lines.h"
 #include "bpf-code.h"
@@ -49,7 +48,7 @@ static int bpf_line__cmp(const void *a, const void *b)
 
 	if (l->addr != r->addr)
 		return l->addr < r->addr ? -1 : 1;
-	/* an instruction without machine code has the address of the next one */
+	/* An instruction for which the JIT emits no code has the next one's address. */
 	return l->line < r->line ? -1 : l->line > r->line;
 }
 
@@ -85,7 +84,7 @@ static struct bpf_lines *bpf_lines__new(const struct bpf_prog_info *info,
 	return lines;
 }
 
-/* Find the last line that begins at or before addr. */
+/* Return the last line that begins at or before @addr, or NULL. */
 static const struct bpf_line *bpf_lines__find(const struct bpf_lines *lines, u64 addr)
 {
 	u32 lo = 0, hi = lines->nr;
@@ -107,7 +106,7 @@ static struct bpf_lines *env__load_bpf_lines(struct perf_env *env,
 {
 	struct btf_node *node = __perf_env__find_btf(env, info->btf_id);
 
-	/* In a pipe and in perf top the BTF may come after the program: retry later */
+	/* In a pipe and in perf top the BTF may arrive after the program: retry later. */
 	if (!node && info->btf_id)
 		return NULL;
 
@@ -154,11 +153,11 @@ const struct bpf_line *dso__bpf_line(struct dso *dso, u64 addr)
 	if (lines)
 		line = bpf_lines__find(lines, addr);
 
-	/* a line that begins before the function belongs to another function */
+	/* A line that begins before the function belongs to another function. */
 	if (!line || line->addr < code.addr)
 		return NULL;
 
-	/* line 0: the compiler has assigned the instruction to no line */
+	/* Line 0: the compiler assigned the instruction to no line. */
 	return line->line ? line : NULL;
 }
 

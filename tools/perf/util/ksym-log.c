@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A log of kernel text, for recordings whose ring buffers are overwritten.
+ * A log of kernel text, for perf record --overwrite and --switch-output.
  *
- * An overwritten ring buffer has the newest samples, but has lost older records. The
- * records that perf synthesizes at the end of a file are those of the text that exists
- * then: a program that was unloaded shortly before has no symbol, and its samples may
- * get the symbol of the program that replaced it.
+ * With --overwrite, a ring buffer has the newest samples, but has lost older records.
+ * The records that perf synthesizes at the end of a file describe the text that exists
+ * then. A program that was unloaded shortly before would have no symbol, and its samples
+ * might get the symbol of the program that replaced it.
  *
- * So the side band, whose ring buffers are always read, keeps its PERF_RECORD_KSYMBOL,
- * PERF_RECORD_BPF_EVENT and PERF_RECORD_MMAP2 of modules here. All of them are written
- * to each file, with their times. The next file does not need text that ended before
- * the ring buffers were restarted: the log is pruned then. When it exceeds its limit,
- * its older half is pruned, as hardly any ring buffer reaches that far back.
+ * Therefore the side-band thread, which reads its ring buffers all the time, adds its
+ * PERF_RECORD_KSYMBOL, PERF_RECORD_BPF_EVENT and PERF_RECORD_MMAP2 of modules to this
+ * log. The whole log is written to each file, with the times of the records.
  *
- * Without --overwrite, each later file of --switch-output begins with the log: the first
- * samples of the file are older than the kernel's replay of its text.
+ * A file does not need text that ended before its ring buffers were restarted: its
+ * records are pruned then. If the log exceeds its limit in the meantime, the text that
+ * ended in the older half of it is pruned, as few ring buffers reach that far back. If
+ * that does not free enough, most of the text still exists, and the limit is raised.
+ *
+ * Without --overwrite, each file of --switch-output but the first begins with the log.
+ * At the switch perf asks the kernel for records of all text that exists, and these are
+ * newer than the first samples of the file.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -52,7 +56,7 @@ struct ksym_log {
 
 /**
  * ksym_log__new - allocate a log
- * @max_bytes: limit of its memory, in bytes, above which it is pruned
+ * @max_bytes: size in bytes above which it is pruned; raised if pruning frees too little
  *
  * Return: NULL if out of memory.
  */
@@ -119,7 +123,7 @@ int ksym_log__add(struct ksym_log *log, const union perf_event *event, size_t si
 
 	if (log->bytes > log->max_bytes) {
 		ksym_log__prune(log, log->seq - log->nr / 2);
-		/* most of the text still exists: prune again at twice the size */
+		/* Most of the text still exists: prune again at twice the size. */
 		if (log->bytes > log->max_bytes / 2)
 			log->max_bytes = 2 * log->bytes;
 	}
@@ -182,8 +186,10 @@ struct ksym_log_prune {
 
 /*
  * @entry is the begin or the end record of the text at address @id, or of program @id.
- * CPUs are read out of order, so only the end record decides whether a pair precedes
- * the mark. Return: 0 or -ENOMEM; nothing that may be needed is dropped.
+ * Text has ended at its end record, or at the next begin record with the same @id if
+ * the end record was lost. CPUs are read out of order, so only the record that ends it
+ * decides whether a pair precedes the mark.
+ * Return: 0 or -ENOMEM; nothing that may be needed is dropped.
  */
 static int ksym_log__prune_pair(struct ksym_log_prune *prune, struct hashmap *begun_map,
 				struct ksym_log_entry *entry, long id, bool ends)
@@ -221,9 +227,9 @@ static int ksym_log__prune_entry(struct ksym_log_prune *prune, struct ksym_log_e
 }
 
 /**
- * ksym_log__prune - drop the records of text that had ended
+ * ksym_log__prune - drop the records of text that has ended before a mark
  * @log: the log
- * @mark: of ksym_log__mark(); text is dropped if its end was added before
+ * @mark: from ksym_log__mark(); text is dropped if its end was added before the mark
  */
 void ksym_log__prune(struct ksym_log *log, u64 mark)
 {
