@@ -15,6 +15,7 @@
  * The last test frees a struct_ops map while the program runs.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
