@@ -31,10 +31,9 @@ load ways <<- 'EOF'
 	{
 		volatile unsigned int longest = n;
 
-	#pragma clang loop unroll(full)
-		for (int i = 0; i < 4000; i++)
-			longest = longest * 33 + i;
-		return longest;
+		longest = longest * 33 + n;
+		__asm__ volatile(".rept 20000\n\t%0 += 1\n\t.endr" : "+r"(n));
+		return longest + n;
 	}
 
 	__attribute__((section("xdp"), used)) int bpf_ways_main(struct xdp_md *ctx)
