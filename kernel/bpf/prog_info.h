@@ -28,14 +28,14 @@ struct bpf_prog_kstats {
  */
 struct bpf_prog_retained {
 	struct hlist_node	hash;		/* by ->id */
-	struct list_head	order;		/* by age */
+	struct list_head	order;		/* oldest first */
 	refcount_t		ref;
 	u32			id;
-	bool			pending;	/* not filled yet: the program still exists */
+	bool			pending;	/* until bpf_prog_retain_fill() is done */
 	bool			opened;		/* bpf_prog_retained_fd() returned a file */
 	size_t			size;		/* bytes, without the BTF */
 
-	struct bpf_prog		*prog;		/* stand-in, never runs */
+	struct bpf_prog		*prog;		/* only for bpf_prog_info, never runs */
 	struct bpf_prog_text	*texts;		/* including hidden functions */
 	void			*images;	/* code that ->texts point to */
 	u32			*map_ids;
@@ -55,7 +55,7 @@ struct bpf_prog_text bpf_prog_text_at(const struct bpf_prog *prog, u32 i);
 void bpf_prog_retain_begin(struct bpf_prog *prog);
 bool bpf_prog_retain_fill(struct bpf_prog *prog);
 
-/* Whether bpf_prog_retain_fill() must be called before @prog is freed */
+/* Has @prog an entry, which bpf_prog_retain_fill() must fill before @prog is freed? */
 static inline bool bpf_prog_is_retained(const struct bpf_prog *prog)
 {
 	return prog->aux->retained;

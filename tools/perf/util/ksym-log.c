@@ -11,13 +11,14 @@
  * PERF_RECORD_KSYMBOL, PERF_RECORD_BPF_EVENT and PERF_RECORD_MMAP2 of modules to this
  * log. The whole log is written to each file, with the times of the records.
  *
- * A file does not need text that ended before its ring buffers were restarted: its
- * records are pruned then. If the log exceeds its limit in the meantime, the text that
- * ended in the older half of it is pruned, as few ring buffers reach that far back. If
- * that does not free enough, most of the text still exists, and the limit is raised.
+ * No file needs the records of text that was removed before its ring buffers were
+ * restarted: they are pruned when a file is begun. If the log exceeds its limit before,
+ * the records of text that was removed in the older half of the log are pruned, as few
+ * ring buffers reach that far back. If that does not free enough, most of the text still
+ * exists, and the limit is raised.
  *
  * Without --overwrite, each file of --switch-output but the first begins with the log.
- * At the switch perf asks the kernel for records of all text that exists, and these are
+ * After the switch the kernel writes records of all text that exists, and these are
  * newer than the first samples of the file.
  */
 #include <errno.h>

@@ -2,15 +2,17 @@
 /*
  * Records of the dynamic kernel text that exists already.
  *
- * The kernel reports text that is added and removed. For text that existed before perf
- * started, perf can only synthesize records: for BPF programs by their ids, for their
- * trampolines from /proc/kallsyms, which has no lengths, and none for text without a
- * name there. Text that is added or removed meanwhile is recorded twice, or not at all.
+ * The kernel reports text that is added and removed. Without a snapshot, perf must
+ * synthesize records for text that existed before it started. It goes through the ids of
+ * BPF programs, and reads their trampolines from /proc/kallsyms, which has no lengths.
+ * There are no records for other text. Text that is added or removed while perf does so
+ * may be recorded twice, or not at all.
  *
  * PERF_EVENT_IOC_KSYM_SNAPSHOT makes the kernel write these records to the ring buffer
- * of one event, under the lock that orders additions and removals. If events are open
- * on all CPUs, one snapshot is complete. Its records have the time of the snapshot, so
- * that it has to be taken before the first sample.
+ * of one event, under the lock that orders additions and removals. A snapshot for one
+ * event covers all text. If events are open on all CPUs, all later changes are recorded
+ * as well. The records have the time of the snapshot, so it must be taken before the
+ * first sample.
  */
 #include <errno.h>
 #include <sys/ioctl.h>
@@ -43,7 +45,7 @@ static int ksym_snapshot__take(struct ksym_snapshot *snapshot, int fd)
 	return 0;
 }
 
-/* An event of a task without a CPU has no ring buffer that a snapshot could use. */
+/* Events of a task on any CPU (cpu -1) are skipped: they cannot have a snapshot. */
 static int evsel__ksym_snapshot(struct evsel *evsel, struct ksym_snapshot *snapshot)
 {
 	struct perf_cpu cpu;
