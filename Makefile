@@ -58,6 +58,10 @@ selftests: setup ## build the series' kselftests
 samples: perf ## build what the guest runs with libbpf: the example of a BPF program
 	@stack/samples
 
+.PHONY: bpf-selftests
+bpf-selftests: kernel ## build those tests of selftests/bpf that the series adds or changes
+	@stack/bpf-selftests
+
 .PHONY: guest
 guest: ## run a command in the guest: make guest CMD='uname -a'
 	@[ -n "$$CMD" ] || { echo "make guest: say what to run: make guest CMD='uname -a'" >&2; exit 2; }
@@ -124,6 +128,7 @@ bench: perf base-perf selftests kernel base-kernel ## measure what the series co
 	@stack/setup bench
 	@bench/run
 	@bench/ksymbol
+	@bench/ksymbol-contend
 	@bench/bpf-event
 	@bench/sample-data
 

@@ -38,17 +38,21 @@ def compile_guest(source: Path, out: Path) -> None:
          *(str(part) for part in sorted(LIBRARY.glob("*.c")))], check=True)
 
 
-def measure(kernel: str, program: Path, work: Path) -> Dict[str, int]:
+def measure(kernel: str, program: Path, work: Path, icount: bool = True) -> Dict[str, int]:
     """What the program printed in a guest of kernel base or series, as "NAME
-    INSTRUCTIONS" lines (RuntimeError: the guest failed)."""
+    NUMBER" lines (RuntimeError: the guest failed). Without icount the guest has two
+    CPUs, and time is that of the machine."""
     results = work / kernel
-    qemu = work / "qemu-icount"
-    qemu.write_text(QEMU)
-    qemu.chmod(0o755)
+    environment = dict(os.environ)
+    if icount:
+        qemu = work / "qemu-icount"
+        qemu.write_text(QEMU)
+        qemu.chmod(0o755)
+        environment.update(QEMU=str(qemu), GUEST_KVM_DEVICE="/nonexistent")
     done = subprocess.run(
         [str(TOP / "stack/guest"), "--kernel", kernel, "--timeout", str(SECONDS),
          "--results", str(results), "--", str(program)],
-        env=dict(os.environ, QEMU=str(qemu), GUEST_KVM_DEVICE="/nonexistent"),
+        env=environment,
         capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
         raise RuntimeError(f"kernel {kernel}: {done.stdout[-300:]}{done.stderr[-700:]}")

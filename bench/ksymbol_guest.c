@@ -6,7 +6,9 @@
  * stamp counter counts those. What may wait is measured by the time of this
  * process instead, which comes from the same counter.
  */
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <x86intrin.h>
 
 #include "bpf_raw.h"
@@ -225,6 +228,68 @@ static void bench_module(const char *who)
 	printf("module_%s %llu\n", who, times[MODULES / 2]);
 }
 
+/*
+ * Attach a filter of ten instructions to a socket and detach it, the median; and the
+ * bytes of all its records, the mean.
+ */
+static void bench_filter(const char *who, struct ksym_rings *rings)
+{
+	struct sock_filter insns[10];
+	struct sock_fprog filter = { .len = 10, .filter = insns };
+	int sk = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), i;
+	static __u64 times[LOADS];
+
+	for (i = 0; i < 9; i++)
+		insns[i] = (struct sock_filter)BPF_STMT(BPF_ALU | BPF_XOR | BPF_K, i);
+	insns[9] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0);
+	for (i = 0; i < LOADS; i++) {
+		times[i] = own_time();
+		if (setsockopt(sk, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) ||
+		    setsockopt(sk, SOL_SOCKET, SO_DETACH_FILTER, NULL, 0))
+			die("attaching a filter", errno);
+		times[i] = own_time() - times[i];
+		if (rings && ksym_rings__read(rings))
+			die("reading the records", EPROTO);
+		if (rings)
+			ksym_rings__forget(rings);
+	}
+	close(sk);
+	qsort(times, LOADS, sizeof(*times), cmp_times);
+	printf("filter_%s %llu\n", who, times[LOADS / 2]);
+	if (rings)
+		printf("bytes_%s %llu\n", who, rings->maps[0]->data_head / LOADS);
+}
+
+/* Kernels without these attr bits report KSYMBOL, but no filters. */
+static void bench_filter_listened(const char *who, bool code)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.ksymbol_all = 1,
+		.ksymbol_code = code,
+	};
+	struct ksym_rings rings;
+	int err = ksym_rings__open(&rings, &attr);
+
+	if (err == -EINVAL) {
+		attr.ksymbol_all = 0;
+		attr.ksymbol_code = 0;
+		err = ksym_rings__open(&rings, &attr);
+	}
+	if (err)
+		die("opening the event", -err);
+	bench_filter(who, &rings);
+	ksym_rings__close(&rings);
+}
+
+static void bench_filters(void)
+{
+	bench_filter("no_event", NULL);
+	bench_filter_listened("event", false);
+	bench_filter_listened("code", true);
+}
+
 static void bench_listened(void)
 {
 	struct perf_event_attr attr = {
@@ -251,6 +316,7 @@ int main(void)
 	setlinebuf(stdout);
 	setrlimit(RLIMIT_NOFILE, &files);
 	bench_listened();
+	bench_filters();
 	bench_read(0);
 	bench_lookups();
 	bench_read(1000);

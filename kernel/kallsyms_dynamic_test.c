@@ -11,6 +11,7 @@
 #include <linux/kallsyms.h>
 #include <linux/kallsyms_dynamic.h>
 #include <linux/minmax.h>
+#include <linux/poison.h>
 #include <linux/rcupdate.h>
 
 #define BASE	0x1000UL
@@ -144,14 +145,14 @@ static void test_register_again(struct kunit *test)
 	synchronize_rcu();
 }
 
-static void test_list_only(struct kunit *test)
+static void test_perf_only(struct kunit *test)
 {
 	struct walked walked = {};
 	struct kallsym_dyn sym;
 	u64 seq = 0;
 
-	init_sym(&sym, BASE, SIZE, "listed");
-	sym.flags = KALLSYM_DYN_LIST_ONLY;
+	init_sym(&sym, BASE, SIZE, "perf_only");
+	sym.flags = KALLSYM_DYN_PERF_ONLY;
 	kallsym_dyn_register(&sym);
 
 	KUNIT_EXPECT_NULL(test, find(BASE));
@@ -199,6 +200,49 @@ static void test_walk_of_changes(struct kunit *test)
 	synchronize_rcu();
 }
 
+/*
+ * A reader without the lock keeps its place when symbols are added, also when the
+ * symbol at its place is removed.
+ */
+static void test_next(struct kunit *test)
+{
+	static const int expected[] = { 1, 2, 4, 5, 6, 7, 0 };
+	struct kallsym_dyn_cursor cur = {};
+	const struct kallsym_dyn *sym;
+	struct kallsym_dyn syms[NR];
+	int i, nr = 0;
+
+	for (i = 1; i < NR; i++) {
+		init_sym(&syms[i], BASE + i * SIZE, SIZE, "next");
+		kallsym_dyn_register(&syms[i]);
+	}
+	init_sym(&syms[0], BASE, SIZE, "next");
+
+	for (;;) {
+		scoped_guard(rcu) {
+			do {
+				sym = kallsym_dyn_next(&cur);
+			} while (sym && strcmp(sym->modname, "kunit"));
+			if (sym && nr < ARRAY_SIZE(expected))
+				KUNIT_EXPECT_PTR_EQ(test, sym, &syms[expected[nr]]);
+		}
+		if (!sym)
+			break;
+		if (++nr == 2) {
+			kallsym_dyn_unregister(&syms[2]);
+			kallsym_dyn_unregister(&syms[3]);
+			synchronize_rcu();
+			memset(&syms[2].node, POISON_FREE, sizeof(syms[2].node));
+			kallsym_dyn_register(&syms[0]);
+		}
+	}
+	KUNIT_EXPECT_EQ(test, nr, ARRAY_SIZE(expected));
+
+	for (i = 0; i < NR; i++)
+		kallsym_dyn_unregister(&syms[i]);
+	synchronize_rcu();
+}
+
 static void test_walk_failure(struct kunit *test)
 {
 	struct walked walked = { .nr = ARRAY_SIZE(walked.starts) };
@@ -222,8 +266,9 @@ static struct kunit_case kallsyms_dynamic_cases[] = {
 	KUNIT_CASE(test_end_of_no_function),
 	KUNIT_CASE(test_lookup),
 	KUNIT_CASE(test_register_again),
-	KUNIT_CASE(test_list_only),
+	KUNIT_CASE(test_perf_only),
 	KUNIT_CASE(test_walk_of_changes),
+	KUNIT_CASE(test_next),
 	KUNIT_CASE(test_walk_failure),
 	{}
 };

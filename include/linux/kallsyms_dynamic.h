@@ -2,8 +2,9 @@
 #ifndef _LINUX_KALLSYMS_DYNAMIC_H
 #define _LINUX_KALLSYMS_DYNAMIC_H
 
-#include <linux/rbtree.h>
+#include <linux/list.h>
 #include <linux/rbtree_latch.h>
+#include <linux/rbtree_types.h>
 #include <linux/types.h>
 #include <uapi/linux/perf_event.h>
 
@@ -28,9 +29,9 @@ enum kallsym_dyn_type {
 
 /* The symbol is embedded in a struct bpf_prog_aux */
 #define KALLSYM_DYN_BPF_PROG	0x1
-/* Walked and reported to perf, but not found by address */
-#define KALLSYM_DYN_LIST_ONLY	0x2
-/* The code is complete when registered: report it to perf as TEXT_POKE */
+/* For perf only: others list the text and find its addresses */
+#define KALLSYM_DYN_PERF_ONLY	0x2
+/* No other record describes the code: perf reports it as TEXT_POKE */
 #define KALLSYM_DYN_CODE	0x4
 /* Init text of a module, which is freed before the core text */
 #define KALLSYM_DYN_INIT_TEXT	0x8
@@ -42,11 +43,13 @@ enum kallsym_dyn_type {
  * @name: symbol name; the owner must keep it as long as the structure
  * @modname: module name, which /proc/kallsyms prints in brackets
  * @type: one of &enum kallsym_dyn_type
- * @flags: KALLSYM_DYN_BPF_PROG, KALLSYM_DYN_LIST_ONLY, KALLSYM_DYN_CODE,
+ * @flags: KALLSYM_DYN_BPF_PROG, KALLSYM_DYN_PERF_ONLY, KALLSYM_DYN_CODE,
  *	KALLSYM_DYN_INIT_TEXT
+ * @task_ended: kallsym_dyn_end_task() has reported the end to events of tasks
  * @seq: number of the registration, increasing; 0 if not registered
  * @tnode: node in the tree by address
- * @snode: node in the tree by @seq
+ * @node: node in the list of all symbols, which is ordered by @seq
+ * @seq_node: node in the tree by @seq
  *
  * The owner of the text embeds a zeroed structure and sets the first six
  * members.
@@ -58,9 +61,26 @@ struct kallsym_dyn {
 	const char		*modname;
 	u16			type;
 	u16			flags;
+	bool			task_ended;
 	u64			seq;
 	struct latch_tree_node	tnode;
-	struct rb_node		snode;
+	struct list_head	node;
+	struct rb_node		seq_node;
+};
+
+/**
+ * struct kallsym_dyn_cursor - position of kallsym_dyn_next()
+ * @seq: registration number of the last symbol; 0 to start with the first
+ * @sym: that symbol. It is only used if no symbol was unregistered since.
+ * @removals: number of symbols that had been unregistered by then
+ *
+ * A cursor of zeros is before the first symbol, and one with only @seq set is
+ * after the symbol with that number.
+ */
+struct kallsym_dyn_cursor {
+	u64				seq;
+	const struct kallsym_dyn	*sym;
+	unsigned long			removals;
 };
 
 /**
@@ -78,11 +98,14 @@ typedef int (*kallsym_dyn_fn)(const struct kallsym_dyn *sym, void *data);
 #ifdef CONFIG_KALLSYMS_DYNAMIC
 
 void kallsym_dyn_register(struct kallsym_dyn *sym);
+void kallsym_dyn_end_task(struct kallsym_dyn *sym);
 bool kallsym_dyn_unregister(struct kallsym_dyn *sym);
 struct kallsym_dyn *kallsym_dyn_find(unsigned long addr);
 bool is_kallsym_dyn_address(unsigned long addr);
+bool is_kallsym_dyn_code(unsigned long addr);
 int kallsym_dyn_lookup(unsigned long addr, unsigned long *size,
 		       unsigned long *off, char *name);
+const struct kallsym_dyn *kallsym_dyn_next(struct kallsym_dyn_cursor *cur);
 int kallsym_dyn_walk(u64 *seq, kallsym_dyn_fn fn, void *data);
 
 /**
@@ -104,10 +127,20 @@ static inline bool is_kallsym_dyn_address(unsigned long addr)
 	return false;
 }
 
+static inline bool is_kallsym_dyn_code(unsigned long addr)
+{
+	return false;
+}
+
 static inline int kallsym_dyn_lookup(unsigned long addr, unsigned long *size,
 				     unsigned long *off, char *name)
 {
 	return 0;
+}
+
+static inline const struct kallsym_dyn *kallsym_dyn_next(struct kallsym_dyn_cursor *cur)
+{
+	return NULL;
 }
 
 static inline int kallsym_dyn_walk(u64 *seq, kallsym_dyn_fn fn, void *data)

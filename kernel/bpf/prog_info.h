@@ -22,6 +22,20 @@ struct bpf_prog_kstats {
 	u64 misses;
 };
 
+/* An open event with attr.bpf_retain */
+struct bpf_prog_retain_user {
+	struct list_head	node;
+	struct mem_cgroup	*memcg;		/* of the task that opened it */
+};
+
+/* What is retained of the programs of one user */
+struct bpf_prog_retain_share {
+	struct list_head	node;		/* in the list of shares */
+	struct list_head	order;		/* the programs, oldest first */
+	struct user_struct	*user;
+	size_t			bytes;		/* with BTFs that no one else brought */
+};
+
 /*
  * Retained information of an unloaded program, see prog_retain.c. The fields from
  * ->prog on are complete and constant once ->pending is false.
@@ -34,6 +48,7 @@ struct bpf_prog_retained {
 	bool			pending;	/* until bpf_prog_retain_fill() is done */
 	bool			opened;		/* bpf_prog_retained_fd() returned a file */
 	size_t			size;		/* bytes, without the BTF */
+	struct bpf_prog_retain_share *share;	/* of the user who loaded it */
 
 	struct bpf_prog		*prog;		/* only for bpf_prog_info, never runs */
 	struct bpf_prog_text	*texts;		/* including hidden functions */
@@ -58,7 +73,7 @@ bool bpf_prog_retain_fill(struct bpf_prog *prog);
 /* Has @prog an entry, which bpf_prog_retain_fill() must fill before @prog is freed? */
 static inline bool bpf_prog_is_retained(const struct bpf_prog *prog)
 {
-	return prog->aux->retained;
+	return prog->aux->retaining;
 }
 #else
 static inline void bpf_prog_retain_begin(struct bpf_prog *prog)		{ }

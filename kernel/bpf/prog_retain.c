@@ -7,8 +7,8 @@
  * only for milliseconds are unloaded by then. So, while an event with
  * attr.bpf_retain is open, the data behind bpf_prog_info outlives the program,
  * up to a limit in bytes. Nothing else does: no map, no executable memory, no
- * attachment, and no module, unless the program's BTF has a kptr to a type of
- * the module: then every reference to the BTF pins it.
+ * attachment and no module. A BTF with a kptr to a type of a module pins the module,
+ * so that it is not retained.
  *
  *   bpf_prog_put_deferred()	begin: PENDING	before the id is released, so that
  *     |					a lookup finds program or entry
@@ -21,8 +21,12 @@
  *   keep the entry
  *
  * begin runs where the last reference is put, maybe in softirq, and only
- * allocates a small struct; fill may sleep. It moves line info, BTF and the like,
- * which the program no longer needs, and copies the code.
+ * allocates a small struct; fill may sleep. It copies the code, the line info and
+ * the like, so that who profiles pays for them, and not who loaded the program. Of
+ * the BTF it takes the reference.
+ *
+ * If the limit is exceeded, the oldest program is evicted of the user who has most,
+ * so that one who unloads programs in a loop only evicts their own.
  *
  * A READY entry has a stand-in struct bpf_prog with its own aux, in which only
  * the fields that bpf_prog_info and LSMs read are set. It never runs.
@@ -36,6 +40,7 @@
 #include <linux/hashtable.h>
 #include <linux/jump_label_ratelimit.h>
 #include <linux/list.h>
+#include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/refcount.h>
@@ -62,22 +67,57 @@ static unsigned int sysctl_retain_kb __read_mostly = 16384;
  *
  * It is taken with interrupts off. A tracing program may run inside the critical
  * section and put the last reference to another program. bpf_prog_put() would then
- * wait for the lock on the CPU that holds it; with interrupts off it defers.
+ * wait for the lock on the CPU that holds it; with interrupts off it defers. On
+ * PREEMPT_RT, where they stay on, that is as possible here as with prog_idr_lock.
  */
 static DEFINE_SPINLOCK(retain_lock);
 static DEFINE_HASHTABLE(retain_table, 10);
-static LIST_HEAD(retain_order);			/* READY entries, oldest first */
+static LIST_HEAD(retain_shares);
 static unsigned int retain_users;		/* open events with attr.bpf_retain */
+static LIST_HEAD(retain_payers);		/* these, the last one first */
 static size_t retain_bytes;
 static struct bpf_prog_retain_counts retain_counts;
 
 static DECLARE_WAIT_QUEUE_HEAD(retain_wait);	/* for entries that are PENDING */
 
 /* Entries removed per critical section: unloading a program waits for the lock. */
-#define RETAIN_BATCH	256
+#define RETAIN_BATCH	64
 
-/* Best effort: fail rather than trigger the OOM killer. */
-#define GFP_RETAIN	(GFP_KERNEL | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
+/* Best effort: fail rather than make others wait, or trigger the OOM killer. */
+#define GFP_RETAIN	(GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN)
+
+/*
+ * The cgroup that pays, if any: that of the task whose event was opened last, of those
+ * that are open. Return: with a reference.
+ */
+static struct mem_cgroup *retain_get_memcg(void)
+{
+	struct bpf_prog_retain_user *user;
+
+	guard(spinlock_irqsave)(&retain_lock);
+	user = list_first_entry_or_null(&retain_payers, struct bpf_prog_retain_user, node);
+	return user && mem_cgroup_tryget(user->memcg) ? user->memcg : NULL;
+}
+
+static struct bpf_prog_retain_share *retain_share_new(struct user_struct *user)
+{
+	struct bpf_prog_retain_share *share = kzalloc_obj(*share, GFP_RETAIN);
+
+	if (!share)
+		return NULL;
+	INIT_LIST_HEAD(&share->node);
+	INIT_LIST_HEAD(&share->order);
+	share->user = get_uid(user);
+	return share;
+}
+
+static void retain_share_free(struct bpf_prog_retain_share *share)
+{
+	if (!share)
+		return;
+	free_uid(share->user);
+	kfree(share);
+}
 
 static struct bpf_prog_retained *retained_new(u32 id)
 {
@@ -92,6 +132,16 @@ static struct bpf_prog_retained *retained_new(u32 id)
 	return r;
 }
 
+static void retained_free_aux(struct bpf_prog_aux *aux)
+{
+	if (!aux)
+		return;
+	kvfree(aux->linfo);
+	kvfree(aux->jited_linfo);
+	kvfree(aux->func_info);
+	kfree(aux);
+}
+
 static void retained_free(struct bpf_prog_retained *r)
 {
 	struct bpf_prog_aux *aux;
@@ -100,14 +150,12 @@ static void retained_free(struct bpf_prog_retained *r)
 		aux = r->prog->aux;
 		security_bpf_prog_free(r->prog);
 		btf_put(aux->btf);
-		kvfree(aux->linfo);
-		kvfree(aux->jited_linfo);
-		kvfree(aux->func_info);
 		free_uid(aux->user);
 		mutex_destroy(&aux->used_maps_mutex);
-		kfree(aux);
+		retained_free_aux(aux);
 		kfree(r->prog);
 	}
+	retain_share_free(r->share);
 	kvfree(r->texts);
 	kvfree(r->images);
 	kvfree(r->map_ids);
@@ -187,57 +235,103 @@ static void retained_take_security(struct bpf_prog_aux *to, struct bpf_prog_aux 
 static void retained_take_security(struct bpf_prog_aux *to, struct bpf_prog_aux *from) { }
 #endif
 
-/* Move to the stand-in what @prog no longer needs. */
-static int retained_take(struct bpf_prog_retained *r, struct bpf_prog *prog)
+/* Copy the array of @nr members that @from points to, if any. */
+static int retained_copy_array(struct bpf_prog_retained *r, void *to, const void *from,
+			       u32 nr, size_t size)
 {
-	struct bpf_prog_aux *from = prog->aux, *aux;
+	void **copy = to;
 
-	r->prog = kzalloc_obj(*r->prog, GFP_RETAIN);
-	aux = kzalloc_obj(*aux, GFP_RETAIN);
-	if (!r->prog || !aux) {
-		kfree(r->prog);
-		kfree(aux);
-		r->prog = NULL;
+	if (!from)
+		return 0;
+	*copy = kvmemdup(from, nr * size, GFP_RETAIN);
+	if (!*copy)
+		return -ENOMEM;
+	r->size += nr * size;
+	return 0;
+}
+
+static int retained_copy_info(struct bpf_prog_retained *r, struct bpf_prog_aux *to,
+			      const struct bpf_prog_aux *from)
+{
+	to->func_info_cnt = from->func_info_cnt;
+	to->nr_linfo = from->nr_linfo;
+	return retained_copy_array(r, &to->func_info, from->func_info,
+				   from->func_info_cnt, sizeof(*from->func_info)) ?:
+	       retained_copy_array(r, &to->linfo, from->linfo,
+				   from->nr_linfo, sizeof(*from->linfo)) ?:
+	       retained_copy_array(r, &to->jited_linfo, from->jited_linfo,
+				   from->nr_linfo, sizeof(*from->jited_linfo));
+}
+
+/* Allocate the stand-in, and copy what is neither code nor referenced. */
+static int retained_copy_prog(struct bpf_prog_retained *r, const struct bpf_prog *from)
+{
+	struct bpf_prog *prog = kzalloc_obj(*prog, GFP_RETAIN);
+	struct bpf_prog_aux *aux = kzalloc_obj(*aux, GFP_RETAIN);
+
+	if (!prog || !aux || retained_copy_info(r, aux, from->aux)) {
+		retained_free_aux(aux);
+		kfree(prog);
 		return -ENOMEM;
 	}
-	r->size += sizeof(*r->prog) + sizeof(*aux);
+	r->size += sizeof(*prog) + sizeof(*aux);
 
-	r->prog->type = prog->type;
-	r->prog->expected_attach_type = prog->expected_attach_type;
-	r->prog->gpl_compatible = prog->gpl_compatible;
-	r->prog->sleepable = prog->sleepable;
-	r->prog->jited = prog->jited;
-	r->prog->jited_len = prog->jited_len;
-	memcpy(r->prog->digest, prog->digest, sizeof(prog->digest));
-	r->prog->aux = aux;
+	prog->type = from->type;
+	prog->expected_attach_type = from->expected_attach_type;
+	prog->gpl_compatible = from->gpl_compatible;
+	prog->sleepable = from->sleepable;
+	prog->jited = from->jited;
+	prog->jited_len = from->jited_len;
+	memcpy(prog->digest, from->digest, sizeof(from->digest));
+	prog->aux = aux;
 
 	mutex_init(&aux->used_maps_mutex);
-	aux->prog = r->prog;
+	aux->prog = prog;
 	aux->retained = r;
 	aux->id = r->id;
 	aux->event_id = r->id;
-	aux->func_cnt = from->func_cnt;
-	aux->real_func_cnt = from->real_func_cnt;
-	aux->load_time = from->load_time;
-	aux->verified_insns = from->verified_insns;
-	aux->attach_btf_id = from->attach_btf_id;
-	aux->sig = from->sig;
-	memcpy(aux->name, from->name, sizeof(aux->name));
+	aux->func_cnt = from->aux->func_cnt;
+	aux->real_func_cnt = from->aux->real_func_cnt;
+	aux->load_time = from->aux->load_time;
+	aux->verified_insns = from->aux->verified_insns;
+	aux->attach_btf_id = from->aux->attach_btf_id;
+	aux->sig = from->aux->sig;
+	memcpy(aux->name, from->aux->name, sizeof(aux->name));
 	aux->used_map_cnt = r->nr_map_ids;
-	aux->func_info_cnt = from->func_info_cnt;
-	aux->nr_linfo = from->nr_linfo;
-	r->size += from->func_info_cnt * sizeof(*from->func_info) +
-		   from->nr_linfo * sizeof(*from->linfo);
-	if (from->jited_linfo)
-		r->size += from->nr_linfo * sizeof(*from->jited_linfo);
+	r->prog = prog;
+	return 0;
+}
 
-	swap(aux->func_info, from->func_info);
-	swap(aux->linfo, from->linfo);
-	swap(aux->jited_linfo, from->jited_linfo);
-	swap(aux->btf, from->btf);
+/* Move to the stand-in what @prog no longer needs. Cannot fail. */
+static void retained_take(struct bpf_prog_retained *r, struct bpf_prog *prog)
+{
+	struct bpf_prog_aux *from = prog->aux, *aux = r->prog->aux;
+
+	if (from->btf && !btf_holds_module(from->btf))
+		swap(aux->btf, from->btf);
 	swap(aux->user, from->user);
 	retained_take_security(aux, from);
-	return 0;
+}
+
+/* Retain @prog in @r, at the expense of who profiles. Return: 0 or -ENOMEM. */
+static int retained_fill(struct bpf_prog_retained *r, struct bpf_prog *prog)
+{
+	struct mem_cgroup *memcg = retain_get_memcg();
+	struct mem_cgroup *old = set_active_memcg(memcg);
+	int err;
+
+	r->size = sizeof(*r);
+	r->share = retain_share_new(prog->aux->user);
+	err = r->share ? 0 : -ENOMEM;
+	err = err ?: retained_copy(r, prog) ?:
+		     retained_copy_map_ids(r, prog) ?:
+		     retained_copy_prog(r, prog);
+	if (!err)
+		retained_take(r, prog);
+
+	set_active_memcg(old);
+	mem_cgroup_put(memcg);
+	return err;
 }
 
 static size_t retain_budget(void)
@@ -245,25 +339,80 @@ static size_t retain_budget(void)
 	return (size_t)READ_ONCE(sysctl_retain_kb) << 10;
 }
 
-/* A BTF shared by several retained programs counts once. */
-static void retain_charge(struct bpf_prog_retained *r)
+/* Let @r join the share of its user. It has brought one, in case there is none. */
+static void retain_share_join(struct bpf_prog_retained *r)
+{
+	struct bpf_prog_retain_share *share;
+
+	lockdep_assert_held(&retain_lock);
+
+	list_for_each_entry(share, &retain_shares, node) {
+		if (share->user != r->share->user)
+			continue;
+		retain_share_free(r->share);
+		r->share = share;
+		return;
+	}
+	list_add_tail(&r->share->node, &retain_shares);
+}
+
+static void retain_share_reduce(struct bpf_prog_retain_share *share, size_t size)
 {
 	lockdep_assert_held(&retain_lock);
 
+	retain_bytes -= size;
+	share->bytes -= size;
+	if (share->bytes)
+		return;
+	list_del(&share->node);
+	retain_share_free(share);
+}
+
+/*
+ * A BTF shared by several retained programs counts once. It is the first of them
+ * whose user is charged.
+ */
+static void retain_charge(struct bpf_prog_retained *r)
+{
+	size_t size = r->size;
+
+	lockdep_assert_held(&retain_lock);
+
 	if (r->prog->aux->btf)
-		retain_bytes += btf_retain(r->prog->aux->btf);
-	retain_bytes += r->size;
+		size += btf_retain(r->prog->aux->btf, r->share);
+	r->share->bytes += size;
+	retain_bytes += size;
 	retain_counts.nr_kept++;
 }
 
 static void retain_uncharge(struct bpf_prog_retained *r)
 {
+	struct bpf_prog_retain_share *share = NULL;
+	size_t size = 0;
+
 	lockdep_assert_held(&retain_lock);
 
 	if (r->prog->aux->btf)
-		retain_bytes -= btf_unretain(r->prog->aux->btf);
-	retain_bytes -= r->size;
+		size = btf_unretain(r->prog->aux->btf, &share);
+	if (size)
+		retain_share_reduce(share, size);
+	retain_share_reduce(r->share, r->size);
+	r->share = NULL;
 	retain_counts.nr_kept--;
+}
+
+/* Of the user who has most. Return: NULL if nothing is retained. */
+static struct bpf_prog_retained *retain_oldest(void)
+{
+	struct bpf_prog_retain_share *share, *most = NULL;
+
+	lockdep_assert_held(&retain_lock);
+
+	list_for_each_entry(share, &retain_shares, node)
+		if (!list_empty(&share->order) && (!most || share->bytes > most->bytes))
+			most = share;
+	return most ? list_first_entry(&most->order, struct bpf_prog_retained, order) :
+		      NULL;
 }
 
 /*
@@ -282,24 +431,25 @@ static bool retain_add(struct bpf_prog_retained *r)
 		alone += btf_bytes(r->prog->aux->btf);
 	if (alone > retain_budget())
 		return false;
+	retain_share_join(r);
 	retain_charge(r);
-	list_add_tail(&r->order, &retain_order);
+	list_add_tail(&r->order, &r->share->order);
 	return true;
 }
 
-/* Move the oldest entry from the table to @gone. Return: NULL if there is none. */
+/* Move an entry from the table to @gone. Return: NULL if there is none. */
 static struct bpf_prog_retained *retain_remove_oldest(struct list_head *gone)
 {
 	struct bpf_prog_retained *r;
 
 	lockdep_assert_held(&retain_lock);
 
-	r = list_first_entry_or_null(&retain_order, struct bpf_prog_retained, order);
+	r = retain_oldest();
 	if (!r)
 		return NULL;
 	hash_del(&r->hash);
-	retain_uncharge(r);
 	list_move_tail(&r->order, gone);
+	retain_uncharge(r);
 	return r;
 }
 
@@ -321,7 +471,7 @@ static bool retain_evict_some(struct list_head *gone)
 	return true;
 }
 
-/* Evict the oldest entries until the rest is within the limit. May sleep. */
+/* Evict entries until the rest is within the limit. May sleep. */
 static void retain_evict(void)
 {
 	LIST_HEAD(gone);
@@ -363,7 +513,7 @@ void bpf_prog_retain_begin(struct bpf_prog *prog)
 		retain_counts.nr_evicted++;
 	} else if (retain_users) {
 		hash_add(retain_table, &r->hash, r->id);
-		prog->aux->retained = r;
+		prog->aux->retaining = r;
 		r = NULL;
 	}
 	spin_unlock_irqrestore(&retain_lock, flags);
@@ -382,19 +532,13 @@ void bpf_prog_retain_begin(struct bpf_prog *prog)
  */
 bool bpf_prog_retain_fill(struct bpf_prog *prog)
 {
-	struct bpf_prog_retained *r = prog->aux->retained;
+	struct bpf_prog_retained *r = prog->aux->retaining;
 	bool taken, more = false;
 	LIST_HEAD(gone);
 	int err = 0;
 
-	/* bpf_prog_text_at() and others must read the program itself again */
-	prog->aux->retained = NULL;
-	if (READ_ONCE(retain_users) && retain_budget()) {
-		r->size = sizeof(*r);
-		err = retained_copy(r, prog) ?:
-		      retained_copy_map_ids(r, prog) ?:
-		      retained_take(r, prog);
-	}
+	if (READ_ONCE(retain_users) && retain_budget())
+		err = retained_fill(r, prog);
 	taken = r->prog;
 
 	scoped_guard(spinlock_irqsave, &retain_lock) {
@@ -576,29 +720,49 @@ static DECLARE_WORK(retain_drop_work, retain_drop_all);
 /**
  * bpf_prog_retain_start - retain programs that are unloaded from now on
  *
- * Nests; bpf_prog_retain_stop() undoes it.
+ * Nests. The memory is charged to the cgroup of the task that called this last, of
+ * those that have not called bpf_prog_retain_stop().
  *
  * Context: Process. May sleep.
+ * Return: for bpf_prog_retain_stop(). NULL is no error: others pay then.
  */
-void bpf_prog_retain_start(void)
+struct bpf_prog_retain_user *bpf_prog_retain_start(void)
 {
-	scoped_guard(spinlock_irqsave, &retain_lock)
+	struct bpf_prog_retain_user *user = kzalloc_obj(*user, GFP_KERNEL_ACCOUNT);
+
+	if (user)
+		user->memcg = get_mem_cgroup_from_current();
+	scoped_guard(spinlock_irqsave, &retain_lock) {
 		retain_users++;
+		if (user)
+			list_add(&user->node, &retain_payers);
+	}
 	static_branch_deferred_inc(&bpf_prog_retain_key);
+	return user;
 }
 
 /**
  * bpf_prog_retain_stop - undo one bpf_prog_retain_start()
+ * @user: what that returned
  *
  * The last call drops all programs that are retained.
  *
  * Context: Process or softirq. Takes a spinlock_t, so not under a raw spinlock.
  */
-void bpf_prog_retain_stop(void)
+void bpf_prog_retain_stop(struct bpf_prog_retain_user *user)
 {
+	bool last;
+
 	static_branch_slow_dec_deferred(&bpf_prog_retain_key);
-	guard(spinlock_irqsave)(&retain_lock);
-	if (!--retain_users)
+	scoped_guard(spinlock_irqsave, &retain_lock) {
+		last = !--retain_users;
+		if (user)
+			list_del(&user->node);
+	}
+	if (user)
+		mem_cgroup_put(user->memcg);
+	kfree(user);
+	if (last)
 		schedule_work(&retain_drop_work);
 }
 

@@ -8,18 +8,19 @@
  *
  * Any other event has at most one program, of BPF_PROG_TYPE_PERF_EVENT. It runs
  * when the event overflows, and decides whether the sample is written.
- * Children inherit it: each event holds its own reference, in event->prog. With
- * attr.bpf_attach it is attached before the first child can exist.
+ * Children have the program of their parent: each event holds its own reference.
+ * It changes under the parent's child_mutex, and for all of them at once. With
+ * attr.bpf_attach it is attached before the event counts anything.
  *
  * Releasing a link, or unregistering a PMU, detaches the program while the event
- * may overflow (in NMI context) or be inherited. The overflow handler and
- * inheritance hold the RCU read lock, and a program is freed a grace period after
- * its last reference is put.
+ * may overflow, in NMI context. The overflow handler holds the RCU read lock, and a
+ * program is freed a grace period after its last reference is put.
  */
 
 #include <linux/bpf.h>
 #include <linux/filter.h>
 #include <linux/perf_event.h>
+#include <linux/security.h>
 #include <linux/seq_file.h>
 #include <linux/syscalls.h>
 #include <linux/trace_events.h>
@@ -59,14 +60,26 @@ int bpf_overflow_handler(struct perf_event *event,
 	return ret;
 }
 
+static void perf_event_run_bpf_prog(struct perf_event *event,
+				    struct bpf_prog *prog, u64 bpf_cookie)
+{
+	WRITE_ONCE(event->bpf_cookie, bpf_cookie);
+	/* The event may be running: publish the program after its cookie. */
+	smp_store_release(&event->prog, prog);
+}
+
+/* @event, which gets the caller's reference to @prog, is not a child itself. */
 static int perf_event_set_bpf_handler(struct perf_event *event,
 				      struct bpf_prog *prog,
 				      u64 bpf_cookie)
 {
+	struct perf_event *child;
+
 	if (event->overflow_handler_context)
 		/* hw breakpoint or kernel counter */
 		return -EINVAL;
 
+	guard(mutex)(&event->child_mutex);
 	if (event->prog)
 		return -EEXIST;
 
@@ -90,19 +103,31 @@ static int perf_event_set_bpf_handler(struct perf_event *event,
 		return -EPROTO;
 	}
 
-	event->bpf_cookie = bpf_cookie;
-	/* The event may be running: publish the program after its cookie. */
-	smp_store_release(&event->prog, prog);
+	list_for_each_entry(child, &event->child_list, child_list) {
+		bpf_prog_inc(prog);
+		perf_event_run_bpf_prog(child, prog, bpf_cookie);
+	}
+	perf_event_run_bpf_prog(event, prog, bpf_cookie);
 	return 0;
 }
 
-static void perf_event_free_bpf_handler(struct perf_event *event)
+static void perf_event_put_bpf_handler(struct perf_event *event)
 {
 	/* A link's release may race with the event's PMU being unregistered. */
 	struct bpf_prog *prog = xchg(&event->prog, NULL);
 
 	if (prog)
 		bpf_prog_put(prog);
+}
+
+static void perf_event_free_bpf_handler(struct perf_event *event)
+{
+	struct perf_event *child;
+
+	guard(mutex)(&event->child_mutex);
+	list_for_each_entry(child, &event->child_list, child_list)
+		perf_event_put_bpf_handler(child);
+	perf_event_put_bpf_handler(event);
 }
 
 int __perf_event_set_bpf_prog(struct perf_event *event,
@@ -173,6 +198,34 @@ void perf_event_free_bpf_prog(struct perf_event *event)
 	perf_event_detach_bpf_prog(event);
 }
 
+/*
+ * @event is about to be freed. It has no children, which hold references to it, and
+ * child_mutex must not be taken: mmap_lock may be held.
+ */
+void perf_event_put_bpf_prog(struct perf_event *event)
+{
+	if (!event->prog)
+		return;
+
+	if (!perf_event_is_tracing(event)) {
+		perf_event_put_bpf_handler(event);
+		return;
+	}
+	perf_event_detach_bpf_prog(event);
+}
+
+/* Are there samples of @event that are written without an overflow? */
+static bool perf_event_bypasses_bpf_prog(const struct perf_event *event)
+{
+	const struct perf_event_attr *attr = &event->attr;
+
+	/* PEBS via PT: the hardware writes them to the AUX area */
+	if (attr->aux_output)
+		return true;
+	/* bpf_perf_event_output() writes them */
+	return attr->type == PERF_TYPE_SOFTWARE && attr->config == PERF_COUNT_SW_BPF_OUTPUT;
+}
+
 /* attr.bpf_attach: @event is new, and not visible to anyone else yet. */
 int perf_event_open_bpf_prog(struct perf_event *event)
 {
@@ -180,10 +233,15 @@ int perf_event_open_bpf_prog(struct perf_event *event)
 	int err;
 
 	/* Their programs belong to the tracepoint, not to the event */
-	if (perf_event_is_tracing(event))
+	if (perf_event_is_tracing(event) || perf_event_bypasses_bpf_prog(event))
 		return -EOPNOTSUPP;
 	if (!is_sampling_event(event))
 		return -EINVAL;
+
+	/* The same check as for PERF_EVENT_IOC_SET_BPF */
+	err = security_perf_event_write(event);
+	if (err)
+		return err;
 
 	prog = bpf_prog_get(event->attr.bpf_fd);
 	if (IS_ERR(prog))
@@ -195,35 +253,57 @@ int perf_event_open_bpf_prog(struct perf_event *event)
 	return err;
 }
 
-/* @event is new; the program of @parent may be detached meanwhile. */
+/* @event is a new child of @parent. */
 void perf_event_inherit_bpf_prog(struct perf_event *event, struct perf_event *parent)
 {
 	struct bpf_prog *prog;
 
+	lockdep_assert_held(&parent->child_mutex);
+	/* The program of a tracing event, which changes without this mutex, may end */
 	guard(rcu)();
 	prog = READ_ONCE(parent->prog);
 	if (!prog || prog->type != BPF_PROG_TYPE_PERF_EVENT)
 		return;
 
-	/* The link may have put the last reference already */
-	prog = bpf_prog_inc_not_zero(prog);
-	if (IS_ERR(prog))
-		return;
-
-	event->bpf_cookie = parent->bpf_cookie;
-	event->prog = prog;
+	bpf_prog_inc(prog);
+	perf_event_run_bpf_prog(event, prog, parent->bpf_cookie);
 }
 
-/* For fdinfo; the program may be detached meanwhile. */
-void perf_event_show_bpf_prog(struct seq_file *m, struct perf_event *event)
+/**
+ * perf_event_bpf_prog - the BPF program of an event, and its cookie
+ * @event: the event, of any type
+ * @cookie: gets the cookie that the program was attached with
+ *
+ * The program may be detached, and another one attached, meanwhile.
+ *
+ * Context: RCU read side, which the program is valid in.
+ * Return: the program, or NULL if the event has none.
+ */
+struct bpf_prog *perf_event_bpf_prog(const struct perf_event *event, u64 *cookie)
 {
 	struct bpf_prog *prog;
 
+	do {
+		/* Pairs with the release where the program is attached */
+		prog = smp_load_acquire(&event->prog);
+		*cookie = READ_ONCE(event->bpf_cookie);
+		/* Read the cookie before looking at the program again */
+		smp_rmb();
+	} while (prog != READ_ONCE(event->prog));
+	return prog;
+}
+
+/* For fdinfo */
+void perf_event_show_bpf_prog(struct seq_file *m, struct perf_event *event)
+{
+	struct bpf_prog *prog;
+	u64 cookie;
+
 	guard(rcu)();
-	prog = READ_ONCE(event->prog);
+	prog = perf_event_bpf_prog(event, &cookie);
 	if (!prog)
 		return;
 
 	seq_printf(m, "bpf_prog_id:\t%u\n", prog->aux->id);
-	seq_printf(m, "bpf_cookie:\t%llu\n", event->bpf_cookie);
+	seq_printf(m, "bpf_cookie:\t%llu\n", cookie);
 }

@@ -5,7 +5,9 @@
  * Lookups of addresses in modules use mod_tree, which covers more than text and
  * leads to the module. The symbols here only serve to write perf records. They
  * are registered before the first instruction can run, and unregistered before
- * the memory can be reused. Init text is unregistered before core text.
+ * the memory can be reused. Init text is unregistered before core text. Walks over
+ * all symbols may still use them, so that is before the grace period after which a
+ * module is freed.
  */
 
 #include <linux/kallsyms_dynamic.h>
@@ -45,7 +47,7 @@ static void module_ksym_register(struct kallsym_dyn_module *ksym, struct module 
 		.name    = mod->name,
 		.modname = mod->name,
 		.type    = KALLSYM_DYN_MODULE,
-		.flags   = KALLSYM_DYN_LIST_ONLY,
+		.flags   = KALLSYM_DYN_PERF_ONLY,
 	};
 	if (type == MOD_INIT_TEXT)
 		ksym->sym.flags |= KALLSYM_DYN_INIT_TEXT;
@@ -69,7 +71,7 @@ void module_ksym_del_init(struct module *mod)
 	kallsym_dyn_unregister(&mod->init_ksym.sym);
 }
 
-/* The memory of @mod is about to be freed. Symbols may not be registered. */
+/* @mod is freed after a grace period. Symbols may not be registered. */
 void module_ksym_del(struct module *mod)
 {
 	kallsym_dyn_unregister(&mod->init_ksym.sym);

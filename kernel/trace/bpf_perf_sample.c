@@ -128,8 +128,23 @@ static bool pe_is_aligned(int off, int size)
 {
 	if (off % size == 0)
 		return true;
-	/* After a 32-bit struct pt_regs, u64 fields may be aligned to 4 bytes only */
+	/* sample_period and addr may follow registers of 4 bytes */
 	return sizeof(unsigned long) == 4 && size == 8 && off % size == 4;
+}
+
+/*
+ * On 32-bit, the verifier turns a narrow load into one of the aligned 4 bytes around
+ * it, and pe_convert_field() returns the low half of a u64 for its first 4 bytes.
+ */
+static bool pe_narrow_access_ok(const struct pe_field *field, int off, int size)
+{
+	bool low_half_first = !bpf_ctx_narrow_access_offset(0, 1, sizeof(u64));
+
+	if (sizeof(long) != 8 && field->size == 8 && size != 8 &&
+	    (!low_half_first || off + size > field->off + 4))
+		return false;
+
+	return bpf_ctx_narrow_access_ok(off, size, field->size);
 }
 
 bool pe_prog_is_valid_access(int off, int size, enum bpf_access_type type,
@@ -149,16 +164,14 @@ bool pe_prog_is_valid_access(int off, int size, enum bpf_access_type type,
 	if (!field || off + size > field->off + field->size)
 		return false;
 	/*
-	 * For a narrow access on 32 bits, the verifier extracts the part from one
-	 * word, but the rewrite loads the whole field: this works only in the low
-	 * word, and only if that comes first.
+	 * C for BPF has a long of 8 bytes, so where the registers have 4, programs
+	 * have the offsets of other fields, and would read these without an error.
 	 */
-	if (field->size > sizeof(long) && size != field->size &&
-	    (LOW_U32 || off + size > field->off + sizeof(long)))
+	if (sizeof(long) != 8 && off >= offsetof(struct bpf_perf_event_data, data))
 		return false;
 
 	bpf_ctx_record_field_size(info, field->size);
-	return bpf_ctx_narrow_access_ok(off, size, field->size);
+	return pe_narrow_access_ok(field, off, size);
 }
 
 static u8 pe_load_size(int bytes)

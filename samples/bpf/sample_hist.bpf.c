@@ -43,9 +43,13 @@ static __noinline void add_sample(struct bpf_perf_sample_data *data)
 	};
 	struct hist_value *value;
 
-	if (!bpf_map_update_elem(&hist, &key, &first, BPF_NOEXIST))
-		return;
 	value = bpf_map_lookup_elem(&hist, &key);
+	if (!value) {
+		if (!bpf_map_update_elem(&hist, &key, &first, BPF_NOEXIST))
+			return;
+		/* Another CPU was faster, or the map is full */
+		value = bpf_map_lookup_elem(&hist, &key);
+	}
 	if (!value) {
 		__sync_fetch_and_add(&counts.no_room, 1);
 		return;

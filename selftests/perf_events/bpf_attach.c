@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * BPF programs of perf events: which events run them after a fork, with which
- * cookie, are missed runs counted, and is a program freed when a fork fails?
+ * BPF programs of perf events: which events run them after a fork and until when,
+ * with which cookie, are missed runs counted, and is a program freed when a fork
+ * fails?
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -73,6 +76,17 @@ static int cookie_of(int map, pid_t pid, __u64 *cookie)
 	return bpf_raw(BPF_MAP_LOOKUP_ELEM, &attr);
 }
 
+static int forget_cookie_of(int map, pid_t pid)
+{
+	__u64 key = pid;
+	union bpf_attr attr = {
+		.map_fd = map,
+		.key = (unsigned long)&key,
+	};
+
+	return bpf_raw(BPF_MAP_DELETE_ELEM, &attr);
+}
+
 /* Run a child that causes page faults and exits. Return: its id, or -errno. */
 static pid_t child_with_faults(void)
 {
@@ -84,6 +98,50 @@ static pid_t child_with_faults(void)
 	if (pid < 0 || waitpid(pid, &status, 0) != pid)
 		return -errno;
 	return WIFEXITED(status) && !WEXITSTATUS(status) ? pid : -EFAULT;
+}
+
+/* A child that causes page faults whenever it is asked to. */
+struct faulter {
+	pid_t pid;
+	int ask, answer;
+};
+
+static int start_faulter(struct faulter *f)
+{
+	int ask[2], answer[2];
+	char c;
+
+	if (pipe2(ask, O_CLOEXEC) || pipe2(answer, O_CLOEXEC))
+		return -errno;
+	f->pid = fork();
+	if (!f->pid) {
+		/* Not even a link must have a user here */
+		if (dup2(ask[0], 0) < 0 || dup2(answer[1], 1) < 0 ||
+		    syscall(__NR_close_range, 2, ~0U, 0))
+			_exit(1);
+		while (read(0, &c, 1) == 1 && !fault_pages(4) && write(1, &c, 1) == 1)
+			;
+		_exit(0);
+	}
+	close(ask[0]);
+	close(answer[1]);
+	f->ask = ask[1];
+	f->answer = answer[0];
+	return f->pid < 0 ? -errno : 0;
+}
+
+static int let_fault(struct faulter *f)
+{
+	char c = 0;
+
+	return write(f->ask, &c, 1) == 1 && read(f->answer, &c, 1) == 1 ? 0 : -EPIPE;
+}
+
+static void end_faulter(struct faulter *f)
+{
+	close_fd(&f->ask);
+	close_fd(&f->answer);
+	waitpid(f->pid, NULL, 0);
 }
 
 FIXTURE(attach) {
@@ -133,6 +191,51 @@ TEST_F(attach, cookie_is_inherited)
 	ASSERT_EQ(0, cookie_of(self->map, pid, &cookie));
 	EXPECT_EQ(COOKIE, cookie);
 	close_fd(&link);
+}
+
+/*
+ * A child has the program of its parent's event exactly while that has it, whether it
+ * was forked before or after the program was attached.
+ */
+TEST_F(attach, reaches_children)
+{
+	struct perf_event_attr attr = sw_event_attr(PERF_COUNT_SW_PAGE_FAULTS);
+	struct faulter older, younger;
+	__u64 cookie;
+	int link;
+
+	attr.inherit = 1;
+	attr.disabled = 0;
+	self->map = cookie_map();
+	ASSERT_LE(0, self->map);
+	self->prog = load_cookie_reader(self->map);
+	ASSERT_LE(0, self->prog);
+	self->event = open_own_event(&attr);
+	ASSERT_LE(0, self->event);
+
+	ASSERT_EQ(0, start_faulter(&older));
+	link = link_to_event(self->prog, self->event, COOKIE);
+	ASSERT_LE(0, link);
+	ASSERT_EQ(0, start_faulter(&younger));
+	ASSERT_EQ(0, let_fault(&older));
+	ASSERT_EQ(0, let_fault(&younger));
+	cookie = 0;
+	EXPECT_EQ(0, cookie_of(self->map, older.pid, &cookie));
+	EXPECT_EQ(COOKIE, cookie);
+	cookie = 0;
+	EXPECT_EQ(0, cookie_of(self->map, younger.pid, &cookie));
+	EXPECT_EQ(COOKIE, cookie);
+
+	close_fd(&link);
+	forget_cookie_of(self->map, older.pid);
+	forget_cookie_of(self->map, younger.pid);
+	ASSERT_EQ(0, let_fault(&older));
+	ASSERT_EQ(0, let_fault(&younger));
+	EXPECT_EQ(-ENOENT, cookie_of(self->map, older.pid, &cookie));
+	EXPECT_EQ(-ENOENT, cookie_of(self->map, younger.pid, &cookie));
+
+	end_faulter(&older);
+	end_faulter(&younger);
 }
 
 /* A child's exit must not detach the program of a tracepoint, which runs for all events. */

@@ -71,4 +71,22 @@ TEST_F(info, hidden_functions_when_asked)
 	EXPECT_NE(0, with.ksyms[2]);
 }
 
+/* A kernel without the field returns the request, so it must not look like an answer. */
+TEST_F(info, other_requests_are_refused)
+{
+	struct bpf_prog_info info = { .nr_hidden_funcs = 1 };
+	union bpf_attr attr = {
+		.info = {
+			.bpf_fd = self->prog,
+			.info_len = sizeof(info),
+			.info = (unsigned long)&info,
+		},
+	};
+
+	EXPECT_EQ(-EINVAL, bpf_raw(BPF_OBJ_GET_INFO_BY_FD, &attr));
+	info = (struct bpf_prog_info){ .nr_hidden_funcs = BPF_PROG_INFO_HIDDEN_FUNCS };
+	EXPECT_EQ(0, bpf_raw(BPF_OBJ_GET_INFO_BY_FD, &attr));
+	EXPECT_EQ(0, info.nr_hidden_funcs & BPF_PROG_INFO_HIDDEN_FUNCS);
+}
+
 TEST_HARNESS_MAIN

@@ -5,18 +5,25 @@
  * A program that uses all parts of bpf_prog_info is read while it is loaded and
  * after it was unloaded: both must be equal. The other tests are about the limits:
  * nothing is retained without an event that asks for it, beyond the budget, or when
- * the last event is closed, and nothing is shown without the capabilities for it.
+ * the last event is closed, and nothing is shown without the capabilities for it. No
+ * one pays for what others retain: neither the cgroup of the loader, with its memory,
+ * nor other users, with their place in the budget.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <sched.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "kselftest_harness.h"
+#include "lib/bpf_event.h"
 #include "lib/bpf_info.h"
 #include "lib/bpf_raw.h"
 #include "lib/btf_lookup.h"
@@ -29,6 +36,46 @@
 #define PARANOID	"/proc/sys/kernel/perf_event_paranoid"
 #define NOBODY		1000
 
+#define MAX_UNLOADED	512
+
+/*
+ * The programs that a test and its children have unloaded. On a busy machine it may
+ * take seconds until they are retained, in another order than they were unloaded.
+ */
+static struct {
+	__u32 nr;
+	__u32 ids[MAX_UNLOADED];
+} *unloaded;
+
+/* Close @prog, the last reference, and note its id for wait_for_unloaded(). */
+static void unload(int *prog)
+{
+	struct bpf_prog_info info;
+
+	if (*prog >= 0 && !prog_info(*prog, &info) && unloaded->nr < MAX_UNLOADED)
+		unloaded->ids[unloaded->nr++] = info.id;
+	close_fd(prog);
+}
+
+/*
+ * Wait until all programs have ended, the last one first: those before it are then
+ * evicted before anyone asks for them. Return: how many are retained, or -errno.
+ */
+static int wait_for_unloaded(int event)
+{
+	int fd, kept = 0;
+	__u32 i;
+
+	for (i = unloaded->nr; i-- > 0; ) {
+		fd = ended_prog(event, unloaded->ids[i]);
+		if (fd < 0 && fd != -ENOENT)
+			return fd;
+		kept += fd >= 0;
+		close_fd(&fd);
+	}
+	return kept;
+}
+
 /* Load a program, read its bpf_prog_info, and unload it. Return: 0 or -errno. */
 static int read_and_unload(struct info_copy *c, bool *throws)
 {
@@ -36,7 +83,7 @@ static int read_and_unload(struct info_copy *c, bool *throws)
 
 	if (prog >= 0)
 		err = info_copy__read(c, prog, *throws);
-	close_fd(&prog);
+	unload(&prog);
 	return err;
 }
 
@@ -56,6 +103,9 @@ FIXTURE_SETUP(retain)
 
 	self->event = -1;
 	self->budget = -1;
+	unloaded = mmap(NULL, sizeof(*unloaded), PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, unloaded);
 	self->kptr_restrict = read_number(KPTR_RESTRICT);
 	self->jit_harden = read_number(JIT_HARDEN);
 	if (reason)
@@ -73,6 +123,11 @@ FIXTURE_TEARDOWN(retain)
 		set_budget(self->budget);
 	write_number(KPTR_RESTRICT, self->kptr_restrict);
 	write_number(JIT_HARDEN, self->jit_harden);
+
+	/* The next test counts its own programs only. */
+	if (self->event < 0)
+		self->event = open_retain_event(true);
+	wait_for_unloaded(self->event);
 	close_fd(&self->event);
 }
 
@@ -199,7 +254,7 @@ TEST_F_TIMEOUT(retain, nothing_that_lives, TEST_S)
 	EXPECT_EQ(-ENOENT, ended_prog(self->event, c.info.id));
 	EXPECT_EQ(-ENOENT, ended_prog(self->event, 0));
 	EXPECT_EQ(-ENOENT, ended_prog(self->event, -1));
-	close_fd(&prog);
+	unload(&prog);
 }
 
 /* An event without attr.bpf_retain, and one that was opened too late. */
@@ -240,34 +295,17 @@ TEST_F_TIMEOUT(retain, without_waiting, TEST_S)
 	close_fd(&fd);
 }
 
-/* Load and unload @nr programs, and wait for the last. Return: 0 or -errno. */
+/* Load and unload @nr programs, and wait until all have ended. Return: 0 or -errno. */
 static int unload_programs(int event, int nr)
 {
 	struct info_copy c;
 	bool throws;
-	int fd, err;
+	int err = 0;
 
-	while (nr--) {
+	while (!err && nr--)
 		err = read_and_unload(&c, &throws);
-		if (err)
-			return err;
-	}
-	fd = ended_prog(event, c.info.id);
-	if (fd >= 0)
-		close(fd);
-	return fd < 0 && fd != -ENOENT ? fd : 0;
-}
-
-/* Wait up to WAIT_MS until @nr programs are retained. Return: how many are. */
-static long long wait_for_kept(int event, int nr)
-{
-	__u64 end = now_ms() + WAIT_MS;
-	long long kept;
-
-	do {
-		kept = fdinfo_number(event, "bpf_retained");
-	} while (kept >= 0 && kept < nr && now_ms() < end && !usleep(10000));
-	return kept;
+	err = err ?: wait_for_unloaded(event);
+	return err < 0 ? err : 0;
 }
 
 TEST_F_TIMEOUT(retain, budget, TEST_S)
@@ -327,7 +365,7 @@ TEST_F_TIMEOUT(retain, too_large, TEST_S)
 	EXPECT_LT(0, kept);
 	prog = load_large(NR_LARGE, 0);
 	ASSERT_LE(0, prog);
-	close_fd(&prog);
+	unload(&prog);
 	ASSERT_EQ(0, unload_programs(self->event, 1));
 	EXPECT_LE(kept, fdinfo_number(self->event, "bpf_retained"));
 }
@@ -342,15 +380,15 @@ TEST_F_TIMEOUT(retain, too_large_with_types, TEST_S)
 	ASSERT_EQ(0, set_budget(64));
 	prog = load_large(2, btf);
 	ASSERT_LE(0, prog);
-	close_fd(&prog);
+	unload(&prog);
 	ASSERT_EQ(0, unload_programs(self->event, 1));
-	kept = wait_for_kept(self->event, 2);
-	EXPECT_LE(2, kept);
+	kept = wait_for_unloaded(self->event);
+	EXPECT_EQ(2, kept);
 	EXPECT_LT(TYPES_SIZE, fdinfo_number(self->event, "bpf_retained_bytes"));
 
 	prog = load_large(NR_LARGE, btf);
 	ASSERT_LE(0, prog);
-	close_fd(&prog);
+	unload(&prog);
 	ASSERT_EQ(0, unload_programs(self->event, 1));
 	EXPECT_LE(kept, fdinfo_number(self->event, "bpf_retained"));
 	close_fd(&btf);
@@ -483,6 +521,144 @@ static int try_as(int uid, __u64 caps, int event, __u32 id, int file, int (*look
 
 #define CAP(name)	(1ULL << CAP_##name)
 
+/* One user unloads so many programs that the budget is exceeded several times. */
+TEST_F_TIMEOUT(retain, a_share_for_each_user, TEST_S)
+{
+	long long evicted = fdinfo_number(self->event, "bpf_retain_evicted");
+	struct info_copy c;
+	bool throws;
+	pid_t pid;
+	__u32 id;
+	int fd;
+
+	ASSERT_EQ(0, set_budget(64));
+	ASSERT_EQ(0, read_and_unload(&c, &throws));
+	id = c.info.id;
+	fd = ended_prog(self->event, id);
+	ASSERT_LE(0, fd) TH_LOG("%s", strerror(-fd));
+	close_fd(&fd);
+
+	pid = fork();
+	if (!pid) {
+		if (become(NOBODY, CAP(BPF) | CAP(PERFMON) | CAP(NET_ADMIN)))
+			_exit(1);
+		for (int i = 0; i < 200; i++)
+			if (read_and_unload(&c, &throws))
+				_exit(2);
+		_exit(0);
+	}
+	ASSERT_EQ(0, exit_status(pid));
+	EXPECT_LT(0, wait_for_unloaded(self->event));
+	EXPECT_LT(evicted, fdinfo_number(self->event, "bpf_retain_evicted"));
+	fd = ended_prog(self->event, id);
+	EXPECT_LE(0, fd) TH_LOG("root's program: %s", strerror(-fd));
+	close_fd(&fd);
+}
+
+#define GROUP_LINES	4000
+#define GROUP_LOADS	120
+#define GROUP_MAX	(8L << 20)
+
+/* Load and unload programs in the cgroup @group. Return: exit status of the child. */
+static int unload_in_group(const char *group)
+{
+	pid_t pid = fork();
+	int i, prog;
+
+	if (pid)
+		return exit_status(pid);
+	if (write_file(group, "cgroup.procs", "0"))
+		_exit(1);
+	for (i = 0; i < GROUP_LOADS; i++) {
+		prog = info_prog__load_lines(GROUP_LINES);
+		if (prog < 0)
+			_exit(2);
+		unload(&prog);
+	}
+	_exit(0);
+}
+
+/* Two cgroups: of who loads, with a limit, and of who profiles */
+struct groups {
+	char root[32], loader[64], listener[64];
+};
+
+static int make_groups(struct groups *g)
+{
+	char max[32];
+
+	snprintf(g->loader, sizeof(g->loader), "%s/loader", g->root);
+	snprintf(g->listener, sizeof(g->listener), "%s/listener", g->root);
+	snprintf(max, sizeof(max), "%ld", GROUP_MAX);
+	if (write_file(g->root, "cgroup.subtree_control", "+memory"))
+		return -ENODEV;
+	if (mkdir(g->loader, 0700) || mkdir(g->listener, 0700))
+		return -errno;
+	return write_file(g->loader, "memory.max", max);
+}
+
+static void remove_groups(struct groups *g)
+{
+	rmdir(g->loader);
+	rmdir(g->listener);
+	umount(g->root);
+	rmdir(g->root);
+}
+
+/* Open an event as a task of @g's listener. Return: the event or -errno. */
+static int open_in_listener(struct groups *g)
+{
+	int event, err = write_file(g->listener, "cgroup.procs", "0");
+
+	if (err)
+		return err;
+	event = open_retain_event(true);
+	err = write_file(g->root, "cgroup.procs", "0");
+	return err ?: event;
+}
+
+static long charged_to(const char *group)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "%s/memory.current", group);
+	return read_number(path);
+}
+
+/* The line info of all is larger than the limit of the loader's cgroup. */
+TEST_F_TIMEOUT(retain, at_the_listeners_expense, TEST_S)
+{
+	struct groups g = { .root = "/tmp/bpf_retain_XXXXXX" };
+	long loader = -1, listener = -1, bytes = -1;
+	int err, kept = -1, status = -1;
+
+	ASSERT_EQ(0, set_budget(64 << 10));
+	ASSERT_NE(NULL, mkdtemp(g.root));
+	if (mount("none", g.root, "cgroup2", 0, NULL)) {
+		rmdir(g.root);
+		SKIP(return, "cgroup2 cannot be mounted: needs CONFIG_CGROUPS");
+	}
+	err = make_groups(&g);
+	if (!err) {
+		close_fd(&self->event);
+		self->event = open_in_listener(&g);
+		status = unload_in_group(g.loader);
+		kept = wait_for_unloaded(self->event);
+		bytes = fdinfo_number(self->event, "bpf_retained_bytes");
+		loader = charged_to(g.loader);
+		listener = charged_to(g.listener);
+	}
+	remove_groups(&g);
+	if (err)
+		SKIP(return, "no memory controller: needs CONFIG_MEMCG: %s", strerror(-err));
+	EXPECT_EQ(0, status);
+	EXPECT_EQ(GROUP_LOADS, kept);
+	EXPECT_GT(GROUP_MAX / 4, loader);
+	EXPECT_LT(bytes / 2, listener);
+	TH_LOG("%ld bytes retained, %ld charged to the loader's cgroup, %ld to the listener's",
+	       bytes, loader, listener);
+}
+
 TEST_F_TIMEOUT(retain, for_who_may, TEST_S)
 {
 	struct info_copy c;
@@ -601,7 +777,7 @@ static const char *expect_refused(struct __test_metadata *_metadata, const char 
 	asked = bpf_raw(BPF_PROG_GET_FD_BY_ID, &by_id);
 	fd = ended_prog(event, id);
 	close_fd(&link);
-	close_fd(&prog);
+	unload(&prog);
 	if (asked != -REFUSED) {
 		close_fd(&asked);
 		close_fd(&fd);

@@ -279,4 +279,127 @@ TEST_F(context, xlated)
 	}
 }
 
+/* Of a u64, the half with the low bits */
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define LOW_HALF	sizeof(__u32)
+#else
+#define LOW_HALF	0
+#endif
+
+/* Where the kernel has a field, and for counts, in what that points to */
+static const struct {
+	const char *name;
+	const char *type, *member;
+	unsigned int add;	/* to the offset of the value itself */
+	const char *pointee, *count;
+} sources[] = {
+#define SAMPLE(FIELD, MEMBER, ADD)	{ FIELD, "perf_sample_data", MEMBER, ADD }
+#define EVENT(FIELD, MEMBER, ADD)	{ FIELD, "perf_event", MEMBER, ADD }
+#define COUNT(FIELD, MEMBER, POINTEE, NR, ADD)					\
+	{ FIELD, "perf_sample_data", MEMBER, ADD, POINTEE, NR }
+	SAMPLE("sample_period", "period", 0),
+	SAMPLE("addr", "addr", 0),
+	SAMPLE("data.sample_flags", "sample_flags", 0),
+	SAMPLE("data.ip", "ip", 0),
+	SAMPLE("data.pid", "tid_entry", 0),
+	SAMPLE("data.tid", "tid_entry", sizeof(__u32)),
+	SAMPLE("data.time", "time", 0),
+	EVENT("data.id", "id", 0),
+	EVENT("data.stream_id", "id", 0),
+	SAMPLE("data.cpu", "cpu_entry", 0),
+	EVENT("data.event_type", "orig_type", 0),
+	EVENT("data.event_config", "attr", offsetof(struct perf_event_attr, config)),
+	SAMPLE("data.weight", "weight", offsetof(union perf_sample_weight, full)),
+	SAMPLE("data.weight1", "weight", offsetof(union perf_sample_weight, var1_dw)),
+	SAMPLE("data.weight2", "weight", offsetof(union perf_sample_weight, var2_w)),
+	SAMPLE("data.weight3", "weight", offsetof(union perf_sample_weight, var3_w)),
+	SAMPLE("data.data_src", "data_src", 0),
+	SAMPLE("data.txn", "txn", 0),
+	SAMPLE("data.phys_addr", "phys_addr", 0),
+	SAMPLE("data.data_page_size", "data_page_size", 0),
+	SAMPLE("data.code_page_size", "code_page_size", 0),
+	SAMPLE("data.cgroup", "cgroup", 0),
+	COUNT("data.callchain_nr", "callchain", "perf_callchain_entry", "nr", LOW_HALF),
+	COUNT("data.branch_nr", "br_stack", "perf_branch_stack", "nr", LOW_HALF),
+	COUNT("data.raw_size", "raw", "perf_raw_record", "size", 0),
+};
+
+/* Return: the byte of @member in struct @type of the kernel, or -1. */
+static int kernel_offset(const struct btf_lookup *btf, const char *type, const char *member)
+{
+	const struct btf_type *t;
+	__u32 off;
+
+	if (btf_lookup__find(btf, type, BTF_KIND_STRUCT, &t) < 0 ||
+	    btf_lookup__member(btf, t, member, &off) < 0)
+		return -1;
+	return off;
+}
+
+/* The offsets that a load of field @i reads from, in their order. Return: how many. */
+static unsigned int wanted_offsets(const struct btf_lookup *btf, unsigned int i, bool guarded,
+				   int *offs)
+{
+	const bool of_event = !strcmp(sources[i].type, "perf_event");
+	unsigned int nr = 0;
+
+	offs[nr++] = kernel_offset(btf, "bpf_perf_event_data_kern", of_event ? "event" : "data");
+	if (!strcmp(sources[i].name, "data.id"))
+		offs[nr++] = kernel_offset(btf, "perf_event", "parent");
+	if (guarded)
+		offs[nr++] = kernel_offset(btf, "perf_sample_data", "sample_flags");
+	offs[nr++] = kernel_offset(btf, sources[i].type, sources[i].member);
+	if (sources[i].pointee)
+		offs[nr++] = kernel_offset(btf, sources[i].pointee, sources[i].count);
+	offs[nr - 1] += sources[i].add;
+	return nr;
+}
+
+/*
+ * Each field is read from its own place, under its own flags: no sample that a test can
+ * get has a value other than 0 in all of them.
+ */
+TEST_F(context, places)
+{
+	struct bpf_insn insns[MAX_XLATED];
+	struct btf_lookup btf;
+	unsigned int i;
+	int j, nr;
+
+	ASSERT_EQ(0, btf_lookup__open(&btf, BTF_VMLINUX));
+	ASSERT_EQ(NR_CTX_FIELDS, sizeof(sources) / sizeof(*sources));
+	for (i = 0; i < NR_CTX_FIELDS; i++) {
+		const struct ctx_field *field = &ctx_fields[i];
+		const struct bpf_insn prog[] = {
+			BPF_RAW_LOAD(field->size, BPF_REG_0, BPF_REG_1, field->off),
+			BPF_RAW_EXIT(),
+		};
+		/* The handler sets it to 0 where the sample has none */
+		const bool guarded = field->flags && strcmp(field->name, "addr");
+		unsigned int loads = 0, guards = 0, wanted;
+		int offs[8];
+
+		ASSERT_STREQ(field->name, sources[i].name);
+		self->prog = load_perf_prog(prog, sizeof(prog) / sizeof(*prog));
+		ASSERT_LE(0, self->prog);
+		nr = xlated_insns(self->prog, insns);
+		ASSERT_LT(0, nr);
+		wanted = wanted_offsets(&btf, i, guarded, offs);
+		for (j = 0; j < nr; j++) {
+			if (BPF_CLASS(insns[j].code) == BPF_LDX && loads < wanted)
+				EXPECT_EQ(offs[loads++], insns[j].off)
+					TH_LOG("%s, load %u", field->name, loads);
+			if (insns[j].code == UNLESS_FLAG) {
+				EXPECT_EQ(field->flags, (__u32)insns[j].imm)
+					TH_LOG("%s", field->name);
+				guards++;
+			}
+		}
+		EXPECT_EQ(wanted, loads) TH_LOG("%s", field->name);
+		EXPECT_EQ(guarded, guards) TH_LOG("%s", field->name);
+		close_fd(&self->prog);
+	}
+	btf_lookup__close(&btf);
+}
+
 TEST_HARNESS_MAIN

@@ -3,7 +3,8 @@
  * Is kernel text that is not in vmlinux found by readers other than perf's records?
  *
  *   init_text   the functions of a module's freed init text, whose names ftrace
- *               keeps while something is traced: each is listed once
+ *               keeps while something is traced: each is listed once, and not
+ *               where there is other text now
  *   kallsyms    a slow reader sees each symbol that existed all the time once,
  *               although others are freed meanwhile
  *   callchain   callchains continue past a classic BPF filter and name it, and
@@ -27,6 +28,22 @@
 #include "lib/symbolize.h"
 #include "lib/test_env.h"
 
+#define AUTOFS		"kernel/fs/autofs", "autofs4", "CONFIG_AUTOFS_FS", ""
+#define DUMMY		"kernel/drivers/net", "dummy", "CONFIG_DUMMY", "numdummies=0"
+#define NR_LOADS	50
+
+/* The init functions of autofs4 */
+static const char *const functions[] = { "init_autofs_fs", "autofs_dev_ioctl_init" };
+
+#define NR_FUNCTIONS	(sizeof(functions) / sizeof(*functions))
+
+/* What /proc/kallsyms lists */
+struct listed {
+	int lines[NR_FUNCTIONS];
+	unsigned long addr[NR_FUNCTIONS];
+	unsigned long dummy_first, dummy_last;	/* functions of dummy, but for init text */
+};
+
 FIXTURE(init_text) {
 	struct made trace, module;
 	bool loaded;
@@ -48,21 +65,37 @@ FIXTURE_TEARDOWN(init_text)
 	unmake_ftrace(&self->trace);
 }
 
-/* Count the lines of /proc/kallsyms for each of @functions of the module autofs4. */
-static int count_lines(const char *const *functions, int *seen, int nr)
+static void list_line(struct listed *l, unsigned long addr, char type, const char *name,
+		      const char *module)
+{
+	unsigned int i;
+
+	if (!strcmp(module, "[dummy]") && type == 't' && !strstr(name, "init")) {
+		if (!l->dummy_first || addr < l->dummy_first)
+			l->dummy_first = addr;
+		if (addr > l->dummy_last)
+			l->dummy_last = addr;
+	}
+	for (i = 0; i < NR_FUNCTIONS; i++) {
+		if (strcmp(module, "[autofs4]") || strcmp(name, functions[i]))
+			continue;
+		l->lines[i]++;
+		l->addr[i] = addr;
+	}
+}
+
+static int read_kallsyms(struct listed *l)
 {
 	FILE *f = fopen("/proc/kallsyms", "re");
-	char line[1024], want[64];
-	int i;
+	char line[1024], name[512], module[64], type;
+	unsigned long addr;
 
+	memset(l, 0, sizeof(*l));
 	if (!f)
 		return -errno;
 	while (fgets(line, sizeof(line), f)) {
-		for (i = 0; i < nr; i++) {
-			snprintf(want, sizeof(want), " %s\t[autofs4]\n",
-				 functions[i]);
-			seen[i] += !!strstr(line, want);
-		}
+		if (sscanf(line, "%lx %c %511s %63s", &addr, &type, name, module) == 4)
+			list_line(l, addr, type, name, module);
 	}
 	fclose(f);
 	return 0;
@@ -71,22 +104,68 @@ static int count_lines(const char *const *functions, int *seen, int nr)
 /* It takes a module with two init functions. */
 TEST_F_TIMEOUT(init_text, functions_once, TEST_S)
 {
-	const char *const functions[] = {
-		"init_autofs_fs", "autofs_dev_ioctl_init",
-	};
-	int seen[2] = {}, err, i;
+	struct listed l;
+	unsigned int i;
+	int err;
 
 	err = make_ftrace(&self->trace);
-	err = err ?: load_module(&self->module, "kernel/fs/autofs", "autofs4",
-				 "CONFIG_AUTOFS_FS", "");
+	err = err ?: load_module(&self->module, AUTOFS);
 	if (err == -ENOTSUP)
 		SKIP(return, "%s%s", self->trace.why, self->module.why);
 	ASSERT_EQ(0, err) TH_LOG("%s", strerror(-err));
 	self->loaded = true;
-	ASSERT_EQ(0, count_lines(functions, seen, 2));
-	for (i = 0; i < 2; i++) {
-		EXPECT_EQ(1, seen[i])
-			TH_LOG("%s is listed %d times", functions[i], seen[i]);
+	ASSERT_EQ(0, read_kallsyms(&l));
+	for (i = 0; i < NR_FUNCTIONS; i++) {
+		EXPECT_EQ(1, l.lines[i])
+			TH_LOG("%s is listed %d times", functions[i], l.lines[i]);
+	}
+}
+
+/* Return: the number of functions of freed init text that are inside of dummy's text. */
+static int functions_in_dummy(const struct listed *before, const struct listed *l)
+{
+	unsigned int i;
+	int nr = 0;
+
+	for (i = 0; i < NR_FUNCTIONS; i++)
+		nr += before->addr[i] >= l->dummy_first && before->addr[i] <= l->dummy_last;
+	return nr;
+}
+
+/* Load another module until its text is where the init text was. */
+TEST_F_TIMEOUT(init_text, not_over_other_text, TEST_S)
+{
+	struct listed before, l;
+	int err, tries, seen = 0;
+	unsigned int i;
+
+	err = make_ftrace(&self->trace);
+	err = err ?: load_module(&self->module, AUTOFS);
+	if (err == -ENOTSUP)
+		SKIP(return, "%s%s", self->trace.why, self->module.why);
+	ASSERT_EQ(0, err) TH_LOG("%s", strerror(-err));
+	self->loaded = true;
+	ASSERT_EQ(0, read_kallsyms(&before));
+
+	for (tries = 0; !seen && tries < NR_LOADS; tries++) {
+		usleep(100000);		/* the memory is freed by a kernel worker */
+		err = load_module(&self->module, DUMMY);
+		if (err == -ENOTSUP)
+			SKIP(return, "%s", self->module.why);
+		ASSERT_EQ(0, err) TH_LOG("%s", strerror(-err));
+		err = read_kallsyms(&l);
+		unload_module("dummy");
+		ASSERT_EQ(0, err);
+		seen = functions_in_dummy(&before, &l);
+	}
+	if (!seen)
+		SKIP(return, "dummy was not loaded where the init text was");
+	for (i = 0; i < NR_FUNCTIONS; i++) {
+		if (before.addr[i] < l.dummy_first || before.addr[i] > l.dummy_last)
+			continue;
+		EXPECT_EQ(0, l.lines[i])
+			TH_LOG("%s is listed at %lx, in the text of dummy",
+			       functions[i], l.addr[i]);
 	}
 }
 

@@ -295,7 +295,6 @@ TEST_F_TIMEOUT(snapshot, keeps_to_what_was_asked_for, TEST_S)
 TEST_F_TIMEOUT(snapshot, refuses_what_it_does_not_know, TEST_S)
 {
 	struct perf_event_ksym_snapshot flags = { .flags = 1 };
-	struct perf_event_ksym_snapshot reserved = { .__reserved = 1 };
 	struct perf_event_ksym_snapshot plain = {};
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
@@ -307,22 +306,50 @@ TEST_F_TIMEOUT(snapshot, refuses_what_it_does_not_know, TEST_S)
 
 	EXPECT_EQ(-1, ioctl(fd, PERF_EVENT_IOC_KSYM_SNAPSHOT, &flags));
 	EXPECT_EQ(EINVAL, errno);
-	EXPECT_EQ(-1, ioctl(fd, PERF_EVENT_IOC_KSYM_SNAPSHOT, &reserved));
-	EXPECT_EQ(EINVAL, errno);
 	EXPECT_EQ(-1, ioctl(fd, PERF_EVENT_IOC_KSYM_SNAPSHOT, NULL));
 	EXPECT_EQ(EFAULT, errno);
 
-	/* An event without a ring, and one that follows a task. */
+	/* An event without a ring, one that follows a task, one without KSYMBOL. */
 	fd = syscall(__NR_perf_event_open, &attr, -1, 0, -1, 0);
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(-1, ioctl(fd, PERF_EVENT_IOC_KSYM_SNAPSHOT, &plain));
-	EXPECT_EQ(EINVAL, errno);
+	EXPECT_EQ(ENOBUFS, errno);
 	close(fd);
 	fd = syscall(__NR_perf_event_open, &attr, 0, -1, -1, 0);
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(-1, ioctl(fd, PERF_EVENT_IOC_KSYM_SNAPSHOT, &plain));
-	EXPECT_EQ(EINVAL, errno);
+	EXPECT_EQ(ENXIO, errno);
 	close(fd);
+	attr.ksymbol = 0;
+	fd = syscall(__NR_perf_event_open, &attr, -1, 0, -1, 0);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(-1, ioctl(fd, PERF_EVENT_IOC_KSYM_SNAPSHOT, &plain));
+	EXPECT_EQ(EOPNOTSUPP, errno);
+	close(fd);
+}
+
+/* Snapshot with an argument of @size. Return: 0 or -errno. */
+static int snapshot_of_size(int fd, size_t size, void *arg)
+{
+	return ioctl(fd, _IOC(_IOC_READ | _IOC_WRITE, '$',
+			      _IOC_NR(PERF_EVENT_IOC_KSYM_SNAPSHOT), size), arg) ? -errno : 0;
+}
+
+/* The argument of user space that is older or newer than the kernel */
+TEST_F_TIMEOUT(snapshot, argument_grows, TEST_S)
+{
+	struct {
+		struct perf_event_ksym_snapshot snap;
+		__u64 newer;
+	} big = {};
+	int fd = self->rings.fds[0].fd;
+
+	ASSERT_EQ(PERF_KSYM_SNAPSHOT_SIZE_VER0, sizeof(big.snap));
+	EXPECT_EQ(-ENOSPC, snapshot_of_size(fd, sizeof(big), &big));
+	EXPECT_LT(0, big.snap.emitted);
+	big.newer = 1;
+	EXPECT_EQ(-E2BIG, snapshot_of_size(fd, sizeof(big), &big));
+	EXPECT_EQ(-EINVAL, snapshot_of_size(fd, sizeof(big.snap) - 4, &big));
 }
 
 TEST_HARNESS_MAIN

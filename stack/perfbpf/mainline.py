@@ -27,7 +27,8 @@ did not pass is in {base,series}/GROUP.1/logs.
 A test whose results differ is run again, up to twice, on both kernels.  It is flaky
 if it then has the same result on both, or another difference.  The exit status is 1
 if a test, each time, passes on the base and not on the series, or fails on the series
-and neither fails nor exists on the base, and 2 if something around the tests is broken.
+and neither fails nor exists on the base, unless stack/mainline.changed names it with
+the reason, and 2 if something around the tests is broken.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class Outcome(NamedTuple):
 
 class Difference(NamedTuple):
     """A test whose results differ: (base, series) of each run, and the verdict: lost,
-    differs or flaky."""
+    changed (lost on purpose), differs or flaky."""
     name: str
     pairs: list[tuple[str, str]]
     verdict: str
@@ -291,10 +292,16 @@ def differing(base: Outcomes, series: Outcomes, names: Iterable[str]
                   if result_of(base, name) != result_of(series, name))
 
 
-def verdict(pairs: list[tuple[str, str]]) -> str:
+def changed_tests() -> dict[str, str]:
+    """Return the reason for each test in stack/mainline.changed."""
+    lines = (TOP / "stack/mainline.changed").read_text(encoding="utf-8").splitlines()
+    return dict(line.split("\t", 1) for line in lines if line and not line.startswith("#"))
+
+
+def verdict(test: str, pairs: list[tuple[str, str]]) -> str:
     """Return the verdict on several runs of a test, each (base, series)."""
     if all(is_loss(base, series) for base, series in pairs):
-        return "lost"
+        return "changed" if test in changed_tests() else "lost"
     return "differs" if len(set(pairs)) == 1 else "flaky"
 
 
@@ -324,7 +331,7 @@ def compare(name: str, group: Group, first: tuple[Outcomes, Outcomes]
         for test in left:
             pairs[test].append((result_of(last[0], test), result_of(last[1], test)))
         left = differing(*last, left)
-    return [Difference(test, runs, verdict(runs)) for test, runs in pairs.items()]
+    return [Difference(test, runs, verdict(test, runs)) for test, runs in pairs.items()]
 
 
 # Reports
@@ -353,11 +360,12 @@ def report(name: str, seconds: float, first: tuple[Outcomes, Outcomes],
            found: list[Difference]) -> list[str]:
     """Return the lines about a group."""
     lines = [f"{name} (base | series, {seconds:.0f} s): {counts(*first)}"]
-    for word in ("lost", "differs", "flaky"):
+    for word in ("lost", "changed", "differs", "flaky"):
         for test in found:
             if test.verdict == word:
                 runs = ", ".join(f"{base} | {series}" for base, series in test.pairs)
-                lines.append(f"  {word}: {test.name}: {runs}")
+                why = f" ({changed_tests()[test.name]})" if word == "changed" else ""
+                lines.append(f"  {word}: {test.name}: {runs}{why}")
     return lines
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The system calls that tests of retained BPF programs need, without a library."""
+"""The system calls that tests of BPF programs and perf events need, without a library."""
 
 import ctypes
 import errno
@@ -9,16 +9,18 @@ import re
 import struct
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 # From linux/perf_event.h, linux/bpf.h and x86-64's table of system calls
 SYS_PERF_EVENT_OPEN, SYS_BPF = 298, 321
 PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY = 1, 9
 PERF_ATTR_SIZE = 144
-BPF_EVENT, BPF_RETAIN = 1 << 30, 1 << 41
-PERF_EVENT_IOC_BPF_PROG_FD = 0x4004240c
+BPF_EVENT, BPF_RETAIN, BPF_ATTACH = 1 << 30, 1 << 42, 1 << 43
+PERF_ATTR_SIZE_VER10, BPF_FD_OFFSET = 160, 144
+PERF_COUNT_SW_CONTEXT_SWITCHES = 3
+PERF_EVENT_IOC_SET_BPF, PERF_EVENT_IOC_BPF_PROG_FD = 0x40042408, 0x4004240d
 BPF_PROG_LOAD, BPF_PROG_GET_FD_BY_ID, BPF_OBJ_GET_INFO_BY_FD = 5, 13, 15
-BPF_PROG_TYPE_SOCKET_FILTER = 1
+BPF_PROG_TYPE_SOCKET_FILTER, BPF_PROG_TYPE_PERF_EVENT = 1, 7
 # r0 = 0; exit
 PROGRAM = struct.pack("<BBhiBBhi", 0xb7, 0, 0, 0, 0x95, 0, 0, 0)
 WAIT_S = 30
@@ -56,11 +58,28 @@ def open_event() -> int:
     return syscall(SYS_PERF_EVENT_OPEN, ctypes.addressof(buffer), -1, 0, -1, 0)
 
 
-def load_program(name: str = "") -> int:
+def open_sampling(program: Optional[int] = None, cookie: int = 0) -> int:
+    """An event that samples this task's context switches, with a BPF program and its cookie
+    attached at open unless program is None; raises OSError."""
+    attr = bytearray(PERF_ATTR_SIZE_VER10)
+    struct.pack_into("<IIQQQQQ", attr, 0, PERF_TYPE_SOFTWARE, len(attr),
+                     PERF_COUNT_SW_CONTEXT_SWITCHES, 1, 0, 0,
+                     0 if program is None else BPF_ATTACH)
+    struct.pack_into("<IIQ", attr, BPF_FD_OFFSET, program or 0, 0, cookie)
+    buffer = ctypes.create_string_buffer(bytes(attr), len(attr))
+    return syscall(SYS_PERF_EVENT_OPEN, ctypes.addressof(buffer), 0, -1, -1, 0)
+
+
+def set_bpf(event: int, program: int) -> None:
+    """Attach a BPF program to an event that is open; raises OSError."""
+    fcntl.ioctl(event, PERF_EVENT_IOC_SET_BPF, program)
+
+
+def load_program(name: str = "", kind: int = BPF_PROG_TYPE_SOCKET_FILTER) -> int:
     """The file of a new program; raises OSError."""
     code, license_name = ctypes.create_string_buffer(PROGRAM), ctypes.create_string_buffer(b"GPL")
     return bpf(BPF_PROG_LOAD, struct.pack(
-        "<IIQQIIQII16s", BPF_PROG_TYPE_SOCKET_FILTER, len(PROGRAM) // 8, ctypes.addressof(code),
+        "<IIQQIIQII16s", kind, len(PROGRAM) // 8, ctypes.addressof(code),
         ctypes.addressof(license_name), 0, 0, 0, 0, 0, name.encode()))
 
 

@@ -1,41 +1,22 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Does SELinux keep what is kept of a BPF program from whom it keeps the program?
+"""Does SELinux refuse the file of a retained BPF program to those who may not have the
+file of the program?
 
-A policy has two domains: base_t may do everything, refused_t all but run BPF
-programs.  The file of a program, and the one that tells of it when it has ended,
-are sent to a process of either through a socket.
-
-Needs SELinux without a policy, as after the boot of the debug guest, and leaves
-it enforcing this one.
+The file of a program, and that of its retained information when it has been unloaded,
+are sent through a socket to a process in base_t, and to one in refused_t, which may not
+run BPF programs (selinux_policy.py).
 """
 
 import array
 import os
-import pathlib
-import re
 import socket
-import subprocess
 import sys
 import traceback
-from typing import List, Optional
+from typing import Optional
 
 from bpf_syscalls import load_program, open_event, program_info, retained
-
-SELINUX = pathlib.Path("/sys/fs/selinux")
-BUILD = pathlib.Path(os.environ["SELFTESTS"]).parent
-MDP = BUILD / "out-debug/scripts/selinux/mdp/mdp"
-SKIP = 2
-
-
-def write(path: pathlib.Path, data: bytes) -> None:
-    """Write at once, and without O_TRUNC, which selinuxfs refuses."""
-    file = os.open(path, os.O_WRONLY)
-    try:
-        if os.write(file, data) != len(data):
-            raise OSError(f"{path} took less than {len(data)} bytes")
-    finally:
-        os.close(file)
+from selinux_policy import enter, load_policy
 
 
 def receive(sock: socket.socket, number: Optional[int]) -> None:
@@ -54,7 +35,7 @@ def is_passed(file: int, number: Optional[int], domain: str) -> bool:
     child = os.fork()
     if not child:
         try:
-            write(pathlib.Path("/proc/self/attr/current"), f"user_u:base_r:{domain}".encode())
+            enter(domain)
             receive(theirs, number)
         except BaseException:  # pylint: disable=broad-except
             traceback.print_exc()
@@ -67,42 +48,8 @@ def is_passed(file: int, number: Optional[int], domain: str) -> bool:
     return status == 0
 
 
-def policy_text(made: str) -> str:
-    """mdp's policy, which allows base_t everything, with refused_t in it."""
-    rules: List[str] = ["type refused_t;", "role base_r types { refused_t };"]
-    for name in re.findall(r"^allow base_t base_t:(\w+) \*;$", made, re.M):
-        allowed = "{ map_create map_read map_write prog_load }" if name == "bpf" else "*"
-        rules += [f"allow base_t refused_t:{name} *;"]
-        rules += [f"allow refused_t {target}:{name} {allowed};"
-                  for target in ("base_t", "refused_t")]
-    # Which of them there are depends on the version of the compiler
-    made = re.sub(r"^policycap .*\n", "", made, flags=re.M)
-    return made.replace("role base_r types { base_t };\n",
-                        "\n".join(["role base_r types { base_t };"] + rules) + "\n")
-
-
-def load_policy() -> None:
-    """Compile the policy for this kernel, load it and enforce it."""
-    subprocess.run([MDP, "made.conf", "contexts"], check=True)
-    pathlib.Path("policy.conf").write_text(policy_text(pathlib.Path("made.conf").read_text()))
-    newest = int(re.findall(r"\d+", subprocess.run(
-        ["checkpolicy", "-V"], check=True, capture_output=True, text=True).stdout)[0])
-    version = min(newest, int((SELINUX / "policyvers").read_text()))
-    subprocess.run(["checkpolicy", "-U", "allow", "-c", str(version), "-o", "policy",
-                    "policy.conf"], check=True)
-    write(SELINUX / "load", pathlib.Path("policy").read_bytes())
-    # the only mode there is without CONFIG_SECURITY_SELINUX_DEVELOP
-    if (SELINUX / "enforce").read_text().strip() != "1":
-        write(SELINUX / "enforce", b"1")
-
-
 def main() -> int:
     """0 if both files of the program go where either may."""
-    if not SELINUX.is_dir():
-        print("SKIP: this kernel has no SELinux: use the debug kernel")
-        return SKIP
-    os.chdir(os.environ["TMPDIR"])
-    subprocess.run(["mount", "-t", "selinuxfs", "selinuxfs", SELINUX], check=True)
     load_policy()
     event, file = open_event(), load_program()
     number = program_info(file).id

@@ -39,7 +39,7 @@ int info_copy__read(struct info_copy *c, int fd, bool hidden)
 		.jited_line_info = (unsigned long)c->jited_lines,
 		.nr_map_ids = INFO_MAX,
 		.map_ids = (unsigned long)c->maps,
-		.nr_hidden_funcs = hidden,
+		.nr_hidden_funcs = hidden ? BPF_PROG_INFO_HIDDEN_FUNCS : 0,
 	};
 	return bpf_raw(BPF_OBJ_GET_INFO_BY_FD, &attr);
 }
@@ -152,6 +152,38 @@ int info_prog__load(bool *throws)
 		*throws = false;
 		prog = info_prog__load_with(0);
 	}
+	return prog;
+}
+
+int info_prog__load_lines(int nr)
+{
+	struct bpf_insn *insns = calloc(nr, sizeof(*insns));
+	struct bpf_line_info *lines = calloc(nr, sizeof(*lines));
+	int btf = info_btf__load(0), prog, i;
+	union bpf_attr attr = {
+		.prog_type = BPF_PROG_TYPE_SOCKET_FILTER,
+		.prog_name = "told_lines",
+		.prog_btf_fd = btf,
+		.line_info = (unsigned long)lines,
+		.line_info_cnt = nr,
+		.line_info_rec_size = sizeof(*lines),
+	};
+
+	for (i = 0; insns && lines && i < nr; i++) {
+		insns[i] = (struct bpf_insn)BPF_RAW_MOV_IMM(BPF_REG_0, 0);
+		lines[i] = (struct bpf_line_info){ i, S_FILE, S_LINE, (i + 1) << 10 | 1 };
+	}
+	if (!insns || !lines) {
+		prog = -ENOMEM;
+	} else if (btf < 0) {
+		prog = btf;
+	} else {
+		insns[nr - 1] = (struct bpf_insn)BPF_RAW_EXIT();
+		prog = bpf_raw_load(&attr, insns, nr);
+	}
+	close_fd(&btf);
+	free(lines);
+	free(insns);
 	return prog;
 }
 

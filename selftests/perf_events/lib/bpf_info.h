@@ -48,6 +48,9 @@ int info_prog__load_with(int bpf_throw);
 /* With the callback if this kernel has BPF exceptions, which is stored in @throws. */
 int info_prog__load(bool *throws);
 
+/* A program of @nr instructions, with a line each. Return: an fd, or -errno. */
+int info_prog__load_lines(int nr);
+
 /* Run it @repeat times on a packet of zeros. Return: 0 or -errno. */
 int info_prog__run(int prog, unsigned int repeat);
 

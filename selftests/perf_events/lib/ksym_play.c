@@ -100,7 +100,7 @@ int ksym_play__drain(struct ksym_play *p, struct ksym_rings *rings)
 
 void ksym_play__forget(struct ksym_play *p, struct ksym_rings *rings)
 {
-	rings->nr_recs = 0;
+	ksym_rings__forget(rings);
 	p->next = 0;
 }
 

@@ -26,13 +26,15 @@ static size_t ring_size(const struct ksym_rings *r)
 	return r->pages * sysconf(_SC_PAGESIZE);
 }
 
-static int open_cpu(struct ksym_rings *r, int cpu, struct perf_event_attr *attr)
+static int open_one(struct ksym_rings *r, pid_t pid, int cpu,
+		    struct perf_event_attr *attr)
 {
 	size_t size = ring_size(r) + sysconf(_SC_PAGESIZE);
 	void *map;
 	int fd;
 
-	fd = syscall(__NR_perf_event_open, attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	fd = syscall(__NR_perf_event_open, attr, pid, cpu, -1,
+		     PERF_FLAG_FD_CLOEXEC | r->flags);
 	if (fd < 0)
 		return errno == ENODEV ? 0 : -errno;	/* CPU is offline */
 
@@ -49,13 +51,9 @@ static int open_cpu(struct ksym_rings *r, int cpu, struct perf_event_attr *attr)
 	return 0;
 }
 
-int ksym_rings__open_size(struct ksym_rings *r, struct perf_event_attr *attr, int pages)
+static int ksym_rings__init(struct ksym_rings *r, struct perf_event_attr *attr,
+			    int max, int pages)
 {
-	int cpu, nr_cpus = sysconf(_SC_NPROCESSORS_CONF), err = -ENOMEM;
-
-	if (nr_cpus > MAX_CPUS)
-		nr_cpus = MAX_CPUS;
-
 	attr->size = sizeof(*attr);
 	attr->ksymbol = 1;
 	attr->sample_type = PERF_SAMPLE_TIME;
@@ -67,13 +65,24 @@ int ksym_rings__open_size(struct ksym_rings *r, struct perf_event_attr *attr, in
 
 	memset(r, 0, sizeof(*r));
 	r->pages = pages;
-	r->fds = calloc(nr_cpus, sizeof(*r->fds));
-	r->maps = calloc(nr_cpus, sizeof(*r->maps));
-	if (!r->fds || !r->maps)
+	r->fds = calloc(max, sizeof(*r->fds));
+	r->maps = calloc(max, sizeof(*r->maps));
+	return r->fds && r->maps ? 0 : -ENOMEM;
+}
+
+int ksym_rings__open_size(struct ksym_rings *r, struct perf_event_attr *attr, int pages)
+{
+	int cpu, nr_cpus = sysconf(_SC_NPROCESSORS_CONF), err;
+
+	if (nr_cpus > MAX_CPUS)
+		nr_cpus = MAX_CPUS;
+
+	err = ksym_rings__init(r, attr, nr_cpus, pages);
+	if (err)
 		goto err_close;
 
 	for (cpu = 0; cpu < nr_cpus; cpu++) {
-		err = open_cpu(r, cpu, attr);
+		err = open_one(r, -1, cpu, attr);
 		if (err)
 			goto err_close;
 	}
@@ -84,16 +93,44 @@ err_close:
 	return err;
 }
 
+int ksym_rings__open_task(struct ksym_rings *r, struct perf_event_attr *attr)
+{
+	int err = ksym_rings__init(r, attr, 1, RING_PAGES) ?: open_one(r, 0, -1, attr);
+
+	if (err)
+		ksym_rings__close(r);
+	return err;
+}
+
+int ksym_rings__open_cgroup(struct ksym_rings *r, struct perf_event_attr *attr, int cgroup,
+			    int cpu)
+{
+	int err = ksym_rings__init(r, attr, 1, RING_PAGES);
+
+	r->flags = PERF_FLAG_PID_CGROUP;
+	err = err ?: open_one(r, cgroup, cpu, attr);
+	if (err)
+		ksym_rings__close(r);
+	return err;
+}
+
 void ksym_rings__close(struct ksym_rings *r)
 {
 	while (r->nr--) {
 		munmap(r->maps[r->nr], ring_size(r) + sysconf(_SC_PAGESIZE));
 		close(r->fds[r->nr].fd);
 	}
+	ksym_rings__forget(r);
 	free(r->fds);
 	free(r->maps);
 	free(r->recs);
 	memset(r, 0, sizeof(*r));
+}
+
+void ksym_rings__forget(struct ksym_rings *r)
+{
+	while (r->nr_recs)
+		free(r->recs[--r->nr_recs].code);
 }
 
 int ksym_rings__open(struct ksym_rings *r, struct perf_event_attr *attr)
@@ -159,6 +196,24 @@ static void parse_bpf_event(struct ksym_rec *rec, const char *body)
 	rec->k.addr = id;
 }
 
+static int parse_text_poke(struct ksym_rec *rec, const char *body, size_t size)
+{
+	__u16 old_len, new_len;
+	const char *bytes = body + 12;
+
+	memcpy(&rec->k.addr, body, sizeof(rec->k.addr));
+	memcpy(&old_len, body + 8, sizeof(old_len));
+	memcpy(&new_len, body + 10, sizeof(new_len));
+	if (12 + old_len + new_len > size)
+		return -EPROTO;
+	rec->k.len = new_len;
+	rec->code = malloc(new_len + 1);
+	if (!rec->code)
+		return -ENOMEM;
+	memcpy(rec->code, bytes + old_len, new_len);
+	return 0;
+}
+
 /*
  * KSYMBOL    [ header | struct ksym_body | name, padded to 8 | time ]
  * SAMPLE     [ header | time ]
@@ -166,6 +221,8 @@ static void parse_bpf_event(struct ksym_rec *rec, const char *body)
  * BPF_EVENT  [ header | type, flags, id | tag | time ]
  * MMAP2      [ header | pid, tid | addr | len | pgoff | 24 bytes that identify
  *              the file | prot, flags | file name, padded to 8 | time ]
+ * TEXT_POKE  [ header | addr | old_len, new_len | old bytes | new bytes, padded
+ *              to 8 | time ]
  */
 static int parse_record(struct ksym_rings *r, const char *buf)
 {
@@ -173,13 +230,15 @@ static int parse_record(struct ksym_rings *r, const char *buf)
 	const char *body = buf + sizeof(*hdr);
 	struct ksym_rec rec = { .type = hdr->type };
 	size_t name_len;
+	int err;
 
 	if (hdr->type == PERF_RECORD_LOST) {
 		r->lost += ((const __u64 *)body)[1];
 		return 0;
 	}
 	if (hdr->type != PERF_RECORD_KSYMBOL && hdr->type != PERF_RECORD_SAMPLE &&
-	    hdr->type != PERF_RECORD_BPF_EVENT && !is_module(hdr))
+	    hdr->type != PERF_RECORD_BPF_EVENT &&
+	    hdr->type != PERF_RECORD_TEXT_POKE && !is_module(hdr))
 		return 0;
 
 	memcpy(&rec.time, buf + hdr->size - sizeof(rec.time), sizeof(rec.time));
@@ -187,6 +246,12 @@ static int parse_record(struct ksym_rings *r, const char *buf)
 		parse_module(&rec, body, hdr->size - sizeof(*hdr) - sizeof(rec.time));
 	if (hdr->type == PERF_RECORD_BPF_EVENT)
 		parse_bpf_event(&rec, body);
+	if (hdr->type == PERF_RECORD_TEXT_POKE) {
+		err = parse_text_poke(&rec, body,
+				      hdr->size - sizeof(*hdr) - sizeof(rec.time));
+		if (err)
+			return err;
+	}
 	if (hdr->type == PERF_RECORD_KSYMBOL) {
 		name_len = hdr->size - sizeof(*hdr) - sizeof(rec.k) - sizeof(rec.time);
 		if (name_len > sizeof(rec.name))
@@ -195,7 +260,10 @@ static int parse_record(struct ksym_rings *r, const char *buf)
 		memcpy(rec.name, body + sizeof(rec.k), name_len);
 		rec.name[sizeof(rec.name) - 1] = '\0';
 	}
-	return add_record(r, &rec);
+	err = add_record(r, &rec);
+	if (err)
+		free(rec.code);
+	return err;
 }
 
 static int read_ring(struct ksym_rings *r, struct perf_event_mmap_page *map)

@@ -23,13 +23,17 @@ struct ksym_body {
 };
 
 struct ksym_rec {
-	__u32 type;		/* PERF_RECORD_KSYMBOL, _SAMPLE, _BPF_EVENT, _MMAP2 */
+	__u32 type;		/* PERF_RECORD_KSYMBOL, _SAMPLE, _BPF_EVENT, _MMAP2,
+				 * _TEXT_POKE
+				 */
 	__u64 time;		/* CLOCK_MONOTONIC, ns */
 	size_t seq;		/* order of reading, for records of the same time */
 	struct ksym_body k;	/* k and name are for KSYMBOL and the kernel's MMAP2;
-				 * of BPF_EVENT k has type, flags, and the id as addr
+				 * of BPF_EVENT k has type, flags, and the id as addr;
+				 * of TEXT_POKE addr and the number of new bytes
 				 */
 	char name[KSYM_NAME_LEN];
+	unsigned char *code;	/* the new bytes of TEXT_POKE, or NULL */
 };
 
 struct ksym_rings {
@@ -40,6 +44,7 @@ struct ksym_rings {
 	struct ksym_rec *recs;
 	size_t nr_recs, max_recs;
 	__u64 lost;		/* records that did not fit into a ring */
+	unsigned long flags;	/* PERF_FLAG_*, of perf_event_open() */
 };
 
 bool ksym_rec__is(const struct ksym_rec *rec, bool unregister);
@@ -55,8 +60,18 @@ void ksym_rings__close(struct ksym_rings *r);
 /* The same, with rings of @pages. */
 int ksym_rings__open_size(struct ksym_rings *r, struct perf_event_attr *attr, int pages);
 
-/* The same with a dummy event, for KSYMBOL records alone. */
+/* As ksym_rings__open() for one event of the current task, on any CPU. */
+int ksym_rings__open_task(struct ksym_rings *r, struct perf_event_attr *attr);
+
+/* The same for one event of the cgroup whose directory is @cgroup, on @cpu. */
+int ksym_rings__open_cgroup(struct ksym_rings *r, struct perf_event_attr *attr, int cgroup,
+			    int cpu);
+
+/* As ksym_rings__open() with a dummy event, for KSYMBOL records alone. */
 int ksym_rings__open_dummy(struct ksym_rings *r);
+
+/* Discard the records that were read. */
+void ksym_rings__forget(struct ksym_rings *r);
 
 /* Append what is in the rings to r->recs, ring by ring. Return: 0 or -errno. */
 int ksym_rings__read(struct ksym_rings *r);

@@ -9,6 +9,7 @@
 #include "util/bpf-code.h"
 #include "util/bpf-utils.h"
 
+#include <byteswap.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -232,11 +233,85 @@ static int test__records(struct test_suite *test __maybe_unused, int subtest __m
 	return ret;
 }
 
+/* Turn the info into what a machine of the other byte order writes. */
+static void prog__to_other_order(struct perf_bpil *bpil)
+{
+	struct prog_data *data = (struct prog_data *)bpil->data;
+
+	bpil->info = (struct bpf_prog_info) {
+		.id			= bswap_32(bpil->info.id),
+		.tag			= { 1, 2, 3, 4, 5, 6, 7, 8 },
+		.load_time		= bswap_64(0x0102030405060708ULL),
+		.name			= "prog",
+		.ifindex		= bswap_32(0x01020304),
+		.jited_prog_insns	= bswap_64(bpil->info.jited_prog_insns),
+		.jited_prog_len		= bswap_32(bpil->info.jited_prog_len),
+		.jited_ksyms		= bswap_64(bpil->info.jited_ksyms),
+		.nr_jited_ksyms		= bswap_32(bpil->info.nr_jited_ksyms),
+		.jited_func_lens	= bswap_64(bpil->info.jited_func_lens),
+		.nr_jited_func_lens	= bswap_32(bpil->info.nr_jited_func_lens),
+		.func_info		= bswap_64(bpil->info.func_info),
+		.nr_func_info		= bswap_32(bpil->info.nr_func_info),
+		.func_info_rec_size	= bswap_32(bpil->info.func_info_rec_size),
+		.run_cnt		= bswap_64(0x1112131415161718ULL),
+		.attach_btf_id		= bswap_32(0x21222324),
+	};
+	/* A bit field begins at the other end of the byte, whichever is this machine's. */
+	*((u8 *)(&bpil->info.ifindex + 1)) = 0x81;
+
+	for (u32 i = 0; i < NR_FUNCS; i++) {
+		data->ksyms[i] = bswap_64(data->ksyms[i]);
+		data->lens[i] = bswap_32(data->lens[i]);
+		data->funcs[i].insn_off = bswap_32(i);
+		data->funcs[i].type_id = bswap_32(i + 10);
+	}
+}
+
+static int check_bswap(struct perf_bpil *bpil)
+{
+	static const u8 tag[BPF_TAG_SIZE] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+	const struct prog_data *data = (struct prog_data *)bpil->data;
+	const struct bpf_prog_info *info = &bpil->info;
+	int ret;
+
+	prog__to_other_order(bpil);
+	bpil__bswap(bpil);
+	ret = check_slices(bpil);
+	if (ret)
+		return ret;
+
+	TEST_ASSERT_EQUAL("id", info->id, 1);
+	TEST_ASSERT_VAL("tag", !memcmp(info->tag, tag, sizeof(tag)));
+	TEST_ASSERT_VAL("load_time", info->load_time == 0x0102030405060708ULL);
+	TEST_ASSERT_VAL("name", !strcmp(info->name, "prog"));
+	TEST_ASSERT_VAL("ifindex", info->ifindex == 0x01020304);
+	TEST_ASSERT_VAL("gpl_compatible", info->gpl_compatible);
+	TEST_ASSERT_VAL("run_cnt", info->run_cnt == 0x1112131415161718ULL);
+	TEST_ASSERT_VAL("attach_btf_id", info->attach_btf_id == 0x21222324);
+	for (u32 i = 0; i < NR_FUNCS; i++) {
+		TEST_ASSERT_EQUAL("func_info", data->funcs[i].insn_off, i);
+		TEST_ASSERT_EQUAL("func_info", data->funcs[i].type_id, i + 10);
+	}
+	return TEST_OK;
+}
+
+static int test__bswap(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
+{
+	struct perf_bpil *bpil = prog__new();
+	int ret;
+
+	TEST_ASSERT_VAL("out of memory", bpil);
+	ret = check_bswap(bpil);
+	free(bpil);
+	return ret;
+}
+
 static struct test_case tests__bpf_code[] = {
 	TEST_CASE("Each function has its own bytes", slices),
 	TEST_CASE("Arrays that are missing or invalid", damaged),
 	TEST_CASE("Function lengths that do not add up", lengths),
 	TEST_CASE("Short records, unterminated name", records),
+	TEST_CASE("Program info of another byte order", bswap),
 	{	.name = NULL, }
 };
 #else /* !HAVE_LIBBPF_SUPPORT */

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Test which map covers an address of text that the kernel generates or loads, and
- * removes, while perf records.
+ * removes, while perf records, and which code it has.
  */
+#include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <linux/kernel.h>
 #include <linux/perf_event.h>
 #include <linux/string.h>
 #include <perf/event.h>
+#include "annotate.h"
 #include "debug.h"
 #include "dso.h"
 #include "event.h"
@@ -75,6 +78,50 @@ static int process_ksymbol_end(struct machine *machine, u64 addr, u16 type)
 {
 	return process_ksymbol(machine, "any", addr, LEN, type,
 			       PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER);
+}
+
+/* @len bytes of new code, all of value @byte */
+static int process_text_poke(struct machine *machine, u64 addr, u16 len, u8 byte)
+{
+	struct perf_sample sample = { .time = 1, };
+	union perf_event *event = zalloc(sizeof(event->text_poke) + len);
+	int err;
+
+	if (!event)
+		return -ENOMEM;
+
+	event->header.type = PERF_RECORD_TEXT_POKE;
+	event->header.misc = PERF_RECORD_MISC_KERNEL;
+	event->header.size = sizeof(event->text_poke) + len;
+	event->text_poke.addr = addr;
+	event->text_poke.new_len = len;
+	memset(event->text_poke.bytes, byte, len);
+	err = machine__process_text_poke(machine, event, &sample);
+	free(event);
+	return err;
+}
+
+/* Return: the byte of code at @addr, or -1 if annotate has no code to show. */
+static int code_at(struct machine *machine, u64 addr)
+{
+	struct map *map = maps__find(machine__kernel_maps(machine), addr);
+	struct dso *dso = map ? map__dso(map) : NULL;
+	struct symbol *sym = dso ? dso__first_symbol(dso) : NULL;
+	const u8 *code = NULL;
+	u8 *buf = NULL;
+	bool is_64bit;
+	u64 len = 0;
+	int ret = -1;
+
+	if (sym)
+		code = dso__read_symbol(dso, "", map, sym, &buf, &len, &is_64bit);
+	if (code && addr - map__start(map) < len)
+		ret = code[addr - map__start(map)];
+	if (!code && errno != SYMBOL_ANNOTATE_ERRNO__BPF_IMAGE_NO_CODE)
+		ret = -2;
+	free(buf);
+	map__put(map);
+	return ret;
 }
 
 /* Is @addr covered by a map that begins at @start, and whose dso has this name? */
@@ -154,6 +201,57 @@ static int replayed_text(struct machine *machine)
 	return TEST_OK;
 }
 
+static int code_in_parts(struct machine *machine)
+{
+	u16 cbpf = PERF_RECORD_KSYMBOL_TYPE_CBPF;
+	u64 half = BASE + LEN / 2;
+
+	TEST_ASSERT_EQUAL("filter", process_ksymbol(machine, "filter", BASE, LEN, cbpf, 0), 0);
+	TEST_ASSERT_EQUAL("no code", code_at(machine, BASE), -1);
+	TEST_ASSERT_EQUAL("first part", process_text_poke(machine, BASE, LEN / 2, 0x11), 0);
+	TEST_ASSERT_EQUAL("half of the code", code_at(machine, BASE), -1);
+	TEST_ASSERT_EQUAL("second part", process_text_poke(machine, half, LEN / 2, 0x22), 0);
+	TEST_ASSERT_EQUAL("first byte", code_at(machine, BASE), 0x11);
+	TEST_ASSERT_EQUAL("last byte", code_at(machine, BASE + LEN - 1), 0x22);
+
+	TEST_ASSERT_EQUAL("patch", process_text_poke(machine, half - 2, 4, 0x33), 0);
+	TEST_ASSERT_EQUAL("before the patch", code_at(machine, half - 3), 0x11);
+	TEST_ASSERT_EQUAL("first patched byte", code_at(machine, half - 2), 0x33);
+	TEST_ASSERT_EQUAL("last patched byte", code_at(machine, half + 1), 0x33);
+	TEST_ASSERT_EQUAL("after the patch", code_at(machine, half + 2), 0x22);
+
+	TEST_ASSERT_EQUAL("next", process_ksymbol(machine, "next", BASE, LEN, cbpf, 0), 0);
+	TEST_ASSERT_EQUAL("no code of other text", code_at(machine, BASE), -1);
+	return TEST_OK;
+}
+
+/* Kernels without attr.ksymbol_code only report the slots of a page. */
+static int code_of_page(struct machine *machine)
+{
+	u16 ool = PERF_RECORD_KSYMBOL_TYPE_OOL;
+
+	TEST_ASSERT_EQUAL("page", process_ksymbol(machine, "page", BASE, LEN, ool, 0), 0);
+	TEST_ASSERT_EQUAL("slot", process_text_poke(machine, BASE, 16, 0x11), 0);
+	TEST_ASSERT_EQUAL("unknown bytes are not shown", code_at(machine, BASE), -1);
+	TEST_ASSERT_EQUAL("all", process_text_poke(machine, BASE, LEN, 0x22), 0);
+	TEST_ASSERT_EQUAL("known bytes are shown", code_at(machine, BASE), 0x22);
+	return TEST_OK;
+}
+
+/* The samples may be from before it was rewritten, with instructions elsewhere. */
+static int code_of_dispatcher(struct machine *machine)
+{
+	u16 bpf = PERF_RECORD_KSYMBOL_TYPE_BPF;
+
+	TEST_ASSERT_EQUAL("dispatcher", process_ksymbol(machine, "bpf_dispatcher_xdp", BASE, LEN,
+							bpf, 0), 0);
+	TEST_ASSERT_EQUAL("all", process_text_poke(machine, BASE, LEN, 0x11), 0);
+	TEST_ASSERT_EQUAL("its code", code_at(machine, BASE), 0x11);
+	TEST_ASSERT_EQUAL("half", process_text_poke(machine, BASE + LEN / 2, LEN / 2, 0x22), 0);
+	TEST_ASSERT_EQUAL("rewritten", code_at(machine, BASE), -1);
+	return TEST_OK;
+}
+
 static int modules_loaded_and_unloaded(struct machine *machine)
 {
 	u16 module = PERF_RECORD_KSYMBOL_TYPE_MODULE;
@@ -218,6 +316,24 @@ static int test__replayed_text(struct test_suite *test __maybe_unused,
 	return with_machine(replayed_text);
 }
 
+static int test__code_in_parts(struct test_suite *test __maybe_unused,
+			       int subtest __maybe_unused)
+{
+	return with_machine(code_in_parts);
+}
+
+static int test__code_of_page(struct test_suite *test __maybe_unused,
+			      int subtest __maybe_unused)
+{
+	return with_machine(code_of_page);
+}
+
+static int test__code_of_dispatcher(struct test_suite *test __maybe_unused,
+				    int subtest __maybe_unused)
+{
+	return with_machine(code_of_dispatcher);
+}
+
 static int test__modules(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
 {
 	return with_machine(modules_loaded_and_unloaded);
@@ -231,6 +347,9 @@ static int test__invalid_modules(struct test_suite *test __maybe_unused, int sub
 static struct test_case dynamic_text_tests[] = {
 	TEST_CASE("A KSYMBOL begins and ends at its own address", ksymbol_in_module),
 	TEST_CASE("Text that is reported twice", replayed_text),
+	TEST_CASE("Code that is reported in parts", code_in_parts),
+	TEST_CASE("Code of a page of slots", code_of_page),
+	TEST_CASE("Code of a dispatcher", code_of_dispatcher),
 	TEST_CASE("Modules are loaded and unloaded", modules),
 	TEST_CASE("Modules with invalid addresses", invalid_modules),
 	{ .name = NULL, }

@@ -129,15 +129,19 @@ static bool id_list__has(const struct id_list *list, u32 id)
 }
 
 /* Read and count a program. Closes @fd. */
-static void bpf_sideband__describe(struct bpf_sideband *sb, int fd)
+static void bpf_sideband__describe(struct bpf_sideband *sb, u32 id, int fd)
 {
 	int err = perf_env__add_bpf_info(sb->env, fd);
 
 	close(fd);
-	if (err)
+	if (err < 0) {
+		pr_debug("Cannot read BPF program %u: %s\n", id, strerror(-err));
 		sb->counts.failed++;
-	else
+	} else if (err) {
+		sb->counts.hidden++;
+	} else {
 		sb->counts.described++;
+	}
 }
 
 static void bpf_sideband__loaded(struct bpf_sideband *sb, u32 id)
@@ -146,7 +150,7 @@ static void bpf_sideband__loaded(struct bpf_sideband *sb, u32 id)
 
 	sb->counts.loaded++;
 	if (fd >= 0) {
-		bpf_sideband__describe(sb, fd);
+		bpf_sideband__describe(sb, id, fd);
 	} else if (err == EPERM) {
 		sb->counts.denied++;
 	} else if (err == ENOENT && !sb->evsel->core.attr.bpf_retain) {
@@ -210,7 +214,7 @@ static void bpf_sideband__ask(struct bpf_sideband *sb)
 			fd = ioctl(event, PERF_EVENT_IOC_BPF_PROG_FD, id);
 
 		if (fd >= 0) {
-			bpf_sideband__describe(sb, fd);
+			bpf_sideband__describe(sb, id, fd);
 			not_ready = 0;
 		} else if (errno == EAGAIN) {
 			sb->queue.ids[kept++] = id;
@@ -418,6 +422,9 @@ int bpf_sideband_counts__fprintf(const struct bpf_sideband_counts *counts, FILE 
 				  "were unloaded too early: the kernel has no attr.bpf_retain", fp);
 	printed += fprintf_reason(counts->denied,
 				  "could not be opened: this requires CAP_SYS_ADMIN", fp);
+	printed += fprintf_reason(counts->hidden,
+				  "have hidden code: reading it requires CAP_SYSLOG and kernel.kptr_restrict below 2",
+				  fp);
 	printed += fprintf_reason(counts->evicted,
 				  "were not retained: raise kernel.perf_bpf_retain_kb", fp);
 	printed += fprintf_reason(counts->unready,

@@ -14,7 +14,8 @@ struct record_opts;
 /**
  * struct bpf_sideband_counts - BPF programs that were loaded, and how they were read
  * @loaded: number of all programs
- * @described: their bpf_prog_info was read
+ * @described: their bpf_prog_info was read, with the code
+ * @hidden: the kernel hides their code and their addresses from perf
  * @gone: unloaded before they were read, on a kernel without attr.bpf_retain
  * @denied: perf does not have the privilege to open programs
  * @evicted: not retained by the kernel, or not for long enough
@@ -25,6 +26,7 @@ struct record_opts;
 struct bpf_sideband_counts {
 	unsigned long loaded;
 	unsigned long described;
+	unsigned long hidden;
 	unsigned long gone;
 	unsigned long denied;
 	unsigned long evicted;

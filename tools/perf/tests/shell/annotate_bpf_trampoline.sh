@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # No program info describes the trampoline of a BPF program. With a copy of the
-# kernel's code, perf disassembles it. Without one, perf says what is missing.
+# kernel's code, perf disassembles it, and also if the kernel reports the code
+# (attr.ksymbol_code). Otherwise perf says what is missing.
 
 # shellcheck disable=SC2154 # bpf_prog, dir and pin come from lib/annotate_bpf.sh
 
@@ -51,22 +52,37 @@ annotate() {
 	perf annotate -i "${data}" --stdio -s "$1" > "${dir}/out" 2> "${dir}/err" || true
 }
 
-test_with_kcore() {
-	record with-kcore --kcore
+# $1: where the code is from
+check_code() {
 	# other programs may have trampolines too
 	for symbol in ${symbols}; do
 		annotate "${symbol}"
 		grep -q "call.*<bpf_prog_[0-9a-f]*_count_reads>" "${dir}/out" || continue
 		grep -q "[0-9.]* : *[0-9a-f]*: *push" "${dir}/out" ||
 			fail "${symbol} saves no register"
-		echo "${symbol} is disassembled from the copy of the kernel's code"
+		echo "${symbol} is disassembled from $1"
 		return
 	done
 	fail "none of ${symbols} calls the program by name"
 }
 
+test_with_kcore() {
+	record with-kcore --kcore
+	check_code "the copy of the kernel's code"
+}
+
+test_with_snapshot() {
+	record with-snapshot
+	if perf evlist -v -i "${data}" | grep -q "ksymbol_code: 1"; then
+		check_code "TEXT_POKE records"
+	else
+		echo "Not tested: this kernel does not report code (attr.ksymbol_code)"
+	fi
+}
+
+# With --threads there is no snapshot of the text that exists.
 test_without() {
-	record without
+	record without --threads
 	annotate "${symbols%%[!a-z0-9_]*}"
 	grep -q -- "--kcore" "${dir}/err" "${dir}/out" ||
 		fail "perf does not say how to get the code of ${symbols}"
@@ -75,6 +91,7 @@ test_without() {
 
 load_program
 test_with_kcore
+test_with_snapshot
 test_without
 cleanup
 echo "PASS"

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Runs in the guest for bench/ksymbol-contend: prints "NAME NANOSECONDS" lines.
+ *
+ * How long does it take to load and close a program while others use what it waits
+ * for? Time is that of the guest's clock, so other load on the machine changes it.
+ * On a kernel with the irqsoff tracer: how long are interrupts off meanwhile?
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bpf_event.h"
+#include "bpf_raw.h"
+#include "ksym_ring.h"
+#include "own_time.h"
+#include "test_env.h"
+
+#define NOBODY		65534
+#define PROGS		2000
+#define LOADS		201
+#define READERS		100
+#define EVENTS		20000
+#define TRACEFS		"/sys/kernel/tracing"
+
+/* In memory that all processes share */
+static unsigned long *readings;
+
+static void die(const char *what, int err)
+{
+	fprintf(stderr, "ksymbol_contend_guest: %s: %s\n", what, strerror(err));
+	exit(1);
+}
+
+static __u64 now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+static int load(void)
+{
+	const struct bpf_insn insns[] = {
+		BPF_RAW_MOV_IMM(BPF_REG_0, 0),
+		BPF_RAW_EXIT(),
+	};
+	int fd = bpf_raw_load_named(BPF_PROG_TYPE_SOCKET_FILTER, "bench", insns, 2);
+
+	if (fd < 0)
+		die("loading a program", -fd);
+	return fd;
+}
+
+static void run_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		die("sched_setaffinity", errno);
+}
+
+static bool has_irqsoff(void)
+{
+	char line[256] = "";
+	FILE *f = fopen(TRACEFS "/available_tracers", "r");
+
+	if (f) {
+		if (!fgets(line, sizeof(line), f))
+			line[0] = '\0';
+		fclose(f);
+	}
+	return strstr(line, "irqsoff");
+}
+
+static void begin_irqsoff(void)
+{
+	int err = write_file(TRACEFS "/options", "function-trace", "0");
+
+	err = err ?: write_file(TRACEFS, "tracing_max_latency", "0");
+	err = err ?: write_file(TRACEFS, "current_tracer", "irqsoff");
+	if (err)
+		die("irqsoff", -err);
+}
+
+static void end_irqsoff(const char *who)
+{
+	long max;
+
+	write_file(TRACEFS, "current_tracer", "nop");
+	max = read_number(TRACEFS "/tracing_max_latency");	/* in us */
+	if (max < 0)
+		die("tracing_max_latency", -max);
+	printf("irqsoff_%s %ld\n", who, max * 1000);
+}
+
+/* Median and maximum of loading and closing a program. */
+static void bench_loads(const char *who)
+{
+	static __u64 times[LOADS];
+	bool irqsoff = has_irqsoff();
+	int i;
+
+	if (irqsoff)
+		begin_irqsoff();
+	for (i = 0; i < LOADS; i++) {
+		times[i] = now();
+		close(load());
+		times[i] = now() - times[i];
+	}
+	qsort(times, LOADS, sizeof(*times), cmp_times);
+	printf("load_%s %llu\n", who, times[LOADS / 2]);
+	printf("load_%s_max %llu\n", who, times[LOADS - 1]);
+	if (irqsoff)
+		end_irqsoff(who);
+}
+
+static void read_forever(void)
+{
+	static char buf[1 << 16];
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;) {
+		int fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+
+		if (fd < 0)
+			_exit(1);
+		while (read(fd, buf, sizeof(buf)) > 0)
+			;
+		close(fd);
+		__atomic_add_fetch(readings, 1, __ATOMIC_RELAXED);
+	}
+}
+
+static void bench_readers(void)
+{
+	pid_t pids[READERS];
+	__u64 t0;
+	int i;
+
+	for (i = 0; i < READERS; i++) {
+		pids[i] = fork();
+		if (!pids[i])
+			read_forever();
+	}
+	sleep(1);
+	*readings = 0;
+	t0 = now();
+	bench_loads("readers");
+	t0 = now() - t0;
+	if (*readings)
+		printf("reading %llu\n", t0 / *readings);
+	for (i = 0; i < READERS; i++) {
+		kill(pids[i], SIGKILL);
+		waitpid(pids[i], NULL, 0);
+	}
+}
+
+/* An unprivileged task with many events attaches filters to a socket. */
+static void attack_forever(int ready)
+{
+	struct sock_filter insns[] = { BPF_STMT(BPF_RET | BPF_K, 0) };
+	struct sock_fprog filter = { .len = 1, .filter = insns };
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.size = sizeof(attr),
+		.exclude_kernel = 1,
+		.exclude_hv = 1,
+	};
+	int i, sock;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	run_on(0);
+	if (setuid(NOBODY))
+		die("setuid", errno);
+	for (i = 0; i < EVENTS; i++)
+		if (open_own_event(&attr) < 0)
+			die("opening an event", errno);
+	sock = socket(AF_UNIX, SOCK_DGRAM, 0);
+	if (sock < 0 || write(ready, "", 1) != 1)
+		die("socket", errno);
+	for (;;)
+		if (setsockopt(sock, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)))
+			die("SO_ATTACH_FILTER", errno);
+}
+
+static void bench_attack(void)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+	};
+	struct ksym_rings rings;
+	int err = ksym_rings__open(&rings, &attr), ready[2];
+	pid_t pid;
+	char c;
+
+	if (err)
+		die("opening the event", -err);
+	if (pipe(ready))
+		die("pipe", errno);
+	pid = fork();
+	if (!pid)
+		attack_forever(ready[1]);
+	close(ready[1]);
+	if (read(ready[0], &c, 1) != 1)
+		die("starting the attack", EPIPE);
+	run_on(1);
+	bench_loads("attack");
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	ksym_rings__close(&rings);
+}
+
+int main(void)
+{
+	struct rlimit files = { EVENTS + 100, EVENTS + 100 };
+	int i;
+
+	setlinebuf(stdout);
+	setrlimit(RLIMIT_NOFILE, &files);
+	readings = mmap(NULL, sizeof(*readings), PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (readings == MAP_FAILED)
+		die("mmap", errno);
+	bench_loads("alone");
+	bench_attack();
+	for (i = 0; i < PROGS; i++)
+		load();
+	bench_readers();
+	return 0;
+}

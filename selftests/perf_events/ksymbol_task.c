@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which records of BPF programs does an event of one task get, or of one cgroup?
+ *
+ * perf record without -a opens such events. A task that loads and closes a program
+ * must get the begin and the end, each once, and the end when it closes the
+ * program: what happens after that, in an arbitrary task, is in no record of this
+ * event. Otherwise perf keeps a program that is gone, and gives its name to the
+ * next one that is loaded at this address.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+
+#include "kselftest_harness.h"
+#include "lib/bpf_raw.h"
+#include "lib/ksym_ring.h"
+#include "lib/make_cbpf.h"
+#include "lib/test_env.h"
+
+#define NAME		"ksym_task"
+#define NR_PROGS	20
+
+FIXTURE(task) {
+	struct ksym_rings own;	/* the event of this task */
+	struct ksym_rings all;	/* events of all CPUs */
+};
+
+FIXTURE_VARIANT(task) {
+	bool ksymbol_all;
+};
+
+FIXTURE_VARIANT_ADD(task, ksymbol) {
+	.ksymbol_all = false,
+};
+
+FIXTURE_VARIANT_ADD(task, ksymbol_all) {
+	.ksymbol_all = true,
+};
+
+FIXTURE_SETUP(task)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.bpf_event = 1,
+		.ksymbol_all = variant->ksymbol_all,
+	}, cpu_attr = attr;
+	const char *reason = skip_reason();
+	int err;
+
+	memset(self, 0, sizeof(*self));
+	if (reason)
+		SKIP(return, "%s", reason);
+	err = ksym_rings__open_task(&self->own, &attr);
+	if (err == -EINVAL && variant->ksymbol_all)
+		SKIP(return, "needs perf_event_attr.ksymbol_all");
+	ASSERT_EQ(0, err);
+	ASSERT_EQ(0, ksym_rings__open(&self->all, &cpu_attr));
+}
+
+FIXTURE_TEARDOWN(task)
+{
+	ksym_rings__close(&self->own);
+	ksym_rings__close(&self->all);
+}
+
+/* Load and close a program: a function, and one that it calls. Return: 0 or -errno. */
+static int load_and_close(void)
+{
+	const struct bpf_insn insns[] = {
+		BPF_RAW_CALL_SUBPROG(1),
+		BPF_RAW_EXIT(),
+		BPF_RAW_MOV_IMM(BPF_REG_0, 1),
+		BPF_RAW_EXIT(),
+	};
+	int prog = bpf_raw_load_named(BPF_PROG_TYPE_SOCKET_FILTER, NAME, insns, 4);
+
+	if (prog < 0)
+		return prog;
+	close_fd(&prog);
+	return 0;
+}
+
+struct counts {
+	int registers, unregisters, loads, unloads;
+};
+
+/* The end of an earlier test's program, freed late, has no begin. */
+static bool has_begin(const struct ksym_rings *r, const struct ksym_rec *end)
+{
+	const bool bpf_event = end->type == PERF_RECORD_BPF_EVENT;
+	size_t i;
+
+	for (i = 0; i < r->nr_recs; i++) {
+		const struct ksym_rec *rec = &r->recs[i];
+
+		if (rec->type != end->type || rec->k.addr != end->k.addr ||
+		    rec->time > end->time)
+			continue;
+		if (bpf_event ? rec->k.ksym_type == PERF_BPF_EVENT_PROG_LOAD :
+				ksym_rec__is(rec, false))
+			return true;
+	}
+	return false;
+}
+
+/* Return: how many records of each kind the ring buffers have so far. */
+static struct counts count(const struct ksym_rings *r)
+{
+	struct counts c = { 0 };
+	size_t i;
+
+	for (i = 0; i < r->nr_recs; i++) {
+		const struct ksym_rec *rec = &r->recs[i];
+
+		if (rec->type == PERF_RECORD_BPF_EVENT) {
+			c.loads += rec->k.ksym_type == PERF_BPF_EVENT_PROG_LOAD;
+			c.unloads += rec->k.ksym_type == PERF_BPF_EVENT_PROG_UNLOAD &&
+				     has_begin(r, rec);
+		} else if (rec->type == PERF_RECORD_KSYMBOL) {
+			c.registers += ksym_rec__is(rec, false);
+			c.unregisters += ksym_rec__is(rec, true) && has_begin(r, rec);
+		}
+	}
+	return c;
+}
+
+/* After each close() the records of the program are complete. */
+static void expect_end_on_close(struct __test_metadata *_metadata, struct ksym_rings *own)
+{
+	struct counts c;
+	int i;
+
+	for (i = 1; i <= NR_PROGS; i++) {
+		ASSERT_EQ(0, load_and_close());
+		ASSERT_EQ(0, ksym_rings__drain(own));
+		c = count(own);
+		ASSERT_EQ(2 * i, c.registers);
+		ASSERT_EQ(2 * i, c.unregisters) TH_LOG("after program %d", i);
+		ASSERT_EQ(i, c.loads);
+		ASSERT_EQ(i, c.unloads) TH_LOG("after program %d", i);
+	}
+}
+
+TEST_F_TIMEOUT(task, gets_end_on_close, TEST_S)
+{
+	expect_end_on_close(_metadata, &self->own);
+}
+
+/* Once the programs are freed, no event has got a record twice. */
+TEST_F_TIMEOUT(task, gets_end_once, TEST_S)
+{
+	__u64 end = now_ms() + WAIT_MS;
+	struct counts own, all;
+	int i;
+
+	for (i = 0; i < NR_PROGS; i++)
+		ASSERT_EQ(0, load_and_close());
+	do {
+		ASSERT_EQ(0, ksym_rings__drain(&self->all));
+		all = count(&self->all);
+	} while (all.unloads < NR_PROGS && now_ms() < end);
+	ASSERT_EQ(0, ksym_rings__drain(&self->own));
+	own = count(&self->own);
+	EXPECT_EQ(NR_PROGS, own.unloads);
+	EXPECT_EQ(2 * NR_PROGS, own.unregisters);
+	EXPECT_EQ(all.loads, all.unloads);
+	EXPECT_EQ(all.registers, all.unregisters);
+	EXPECT_EQ(0, self->own.lost + self->all.lost);
+}
+
+/* A socket frees its filter after a grace period, like a program. */
+TEST_F_TIMEOUT(task, gets_end_of_filter_on_close, TEST_S)
+{
+	const int nr = variant->ksymbol_all;	/* which has classic BPF */
+	struct made filters;
+	struct counts c;
+	int i;
+
+	for (i = 1; i <= NR_PROGS; i++) {
+		made__init(&filters);
+		ASSERT_EQ(0, make_socket_filters(&filters));
+		unmake_fds(&filters);
+		ASSERT_EQ(0, ksym_rings__drain(&self->own));
+		c = count(&self->own);
+		ASSERT_EQ(i * nr * filters.want, c.registers);
+		ASSERT_EQ(i * nr * filters.want, c.unregisters) TH_LOG("after socket %d", i);
+	}
+}
+
+FIXTURE(cgroup) {
+	struct ksym_rings own;	/* the event of the root cgroup, on CPU 0 */
+};
+
+/* Return: a file descriptor of the root cgroup, or -errno. */
+static int open_root_cgroup(void)
+{
+	char root[] = "/tmp/ksym_task_XXXXXX";
+	int fd;
+
+	if (!mkdtemp(root))
+		return -errno;
+	if (mount("none", root, "cgroup2", 0, NULL)) {
+		fd = -errno;
+	} else {
+		fd = open(root, O_RDONLY | O_CLOEXEC);
+		umount2(root, MNT_DETACH);
+	}
+	rmdir(root);
+	return fd;
+}
+
+FIXTURE_SETUP(cgroup)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.bpf_event = 1,
+	};
+	const char *reason = skip_reason();
+	int fd, err;
+
+	memset(self, 0, sizeof(*self));
+	if (reason)
+		SKIP(return, "%s", reason);
+	ASSERT_EQ(0, run_on_cpu(0));
+	fd = open_root_cgroup();
+	if (fd < 0)
+		SKIP(return, "no cgroup2: needs CONFIG_CGROUPS");
+	err = ksym_rings__open_cgroup(&self->own, &attr, fd, 0);
+	close_fd(&fd);
+	if (err == -EINVAL || err == -EBADF)
+		SKIP(return, "no event of a cgroup: needs CONFIG_CGROUP_PERF");
+	ASSERT_EQ(0, err) TH_LOG("an event of a cgroup: %s", strerror(-err));
+}
+
+FIXTURE_TEARDOWN(cgroup)
+{
+	ksym_rings__close(&self->own);
+}
+
+TEST_F_TIMEOUT(cgroup, gets_end_on_close, TEST_S)
+{
+	expect_end_on_close(_metadata, &self->own);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,23 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# The tests of selftests/bpf that the series adds or changes: all that are in the
+# test_progs that stack/bpf-selftests built, but for verifier_ctx, which needs the modules
+# of selftests/bpf (stack/mainline runs it). Programs of unprivileged users are skipped
+# where they are disabled.
+set -u
+
+progs=${SELFTESTS:?}/../out-bpf-selftests/test_progs
+[[ -x $progs/test_progs ]] || {
+	echo "no $progs/test_progs: run make bpf-selftests"
+	exit 1
+}
+
+cd "$progs" || exit 1
+./test_progs -d verifier_ctx >"$TMPDIR/said" 2>&1
+status=$?
+grep -a '^#[0-9]* ' "$TMPDIR/said"
+summary=$(grep -a '^Summary:' "$TMPDIR/said")
+echo "$summary"
+((status == 0)) && [[ $summary =~ ^Summary:\ [1-9].*,\ 0/0\ FAILED$ ]] && exit 0
+tail -n 60 "$TMPDIR/said"
+exit 1

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0
+"""perf record on this machine, for what needs no kernel of the series."""
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Iterator
+
+import pytest
+
+from subject import TOP, perf_binary, run_perf
+
+sys.path.insert(0, str(TOP / "tests/guest"))
+import bpf_syscalls  # noqa: E402  pylint: disable=wrong-import-position
+
+
+@pytest.mark.both
+@pytest.mark.parametrize("options", [[], ["--no-bpf-event"]], ids=("bpf", "no-bpf"))
+def test_event_that_cannot_be_opened(options: list[str], tmp_path: Path) -> None:
+    """It is told, and the side-band thread, which was not started, is not stopped."""
+    # a breakpoint that is no address: no machine has it
+    result = run_perf(tmp_path, ["record", *options, "-o", "perf.data", "--switch-output-event",
+                                 "dummy", "-e", "mem:0xfffffffffffffff0:x", "true"])
+    assert not result.crashed and not result.timed_out, str(result)
+    assert result.status > 0 and "Failure to open" in result.err, str(result)
+
+
+NR_PROGRAMS = 5
+
+
+def lacks(capability: str) -> bool:
+    """Is there a reason why a program of ours cannot run without just this capability?"""
+    return os.geteuid() != 0 or not shutil.which("setpriv") or subprocess.run(
+        ["setpriv", "--bounding-set", f"-{capability}", "true"], check=False,
+        stderr=subprocess.DEVNULL).returncode != 0
+
+
+@pytest.fixture(name="programs")
+def _programs() -> Iterator[list[str]]:
+    """Names of programs that are loaded while the test runs."""
+    names = [f"kptr_test_{i}" for i in range(NR_PROGRAMS)]
+    fds: list[int] = []
+    try:
+        for name in names:
+            fds.append(bpf_syscalls.load_program(name))
+    except OSError as error:
+        pytest.skip(f"cannot load a BPF program here: {error}")
+    else:
+        yield names
+    finally:
+        for fd in fds:
+            os.close(fd)
+
+
+def record_under(command: list[str], work: Path) -> str:
+    """What perf record -v prints when command runs it; it must succeed."""
+    record = [*command, str(perf_binary()), "record", "-v", "-e", "cpu-clock",
+              "-o", "perf.data", "true"]
+    done = subprocess.run(record, cwd=work, capture_output=True, text=True, check=False,
+                          timeout=60, env={**os.environ, "HOME": str(work)})
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+@pytest.mark.skipif(lacks("syslog"), reason="needs root and setpriv, to drop CAP_SYSLOG")
+def test_hidden_addresses(programs: list[str], tmp_path: Path) -> None:
+    """Without CAP_SYSLOG: names are kept, the reason is given once, nothing is retried."""
+    if Path("/proc/sys/kernel/perf_event_paranoid").read_text(encoding="ascii").strip() < "2":
+        pytest.skip("with kernel.perf_event_paranoid below 2, this kernel hides nothing")
+    said = record_under(["setpriv", "--bounding-set", "-syslog", "--inh-caps", "-syslog"],
+                        tmp_path)
+    assert "mismatch" not in said, said
+    assert said.count("kernel.kptr_restrict") == 1 and "CAP_SYSLOG" in said, said
+    assert re.search(r"(\d+)/\1 BPF programs without code", said), said
+
+    header = run_perf(tmp_path, ["report", "--header-only", "-I", "-i", "perf.data"])
+    for name in programs:
+        assert re.search(f"bpf_prog_[0-9a-f]{{16}}_{name} addr hidden", header.out), str(header)
+    events = run_perf(tmp_path, ["script", "--show-bpf-events", "-i", "perf.data"])
+    assert events.out.count("PERF_RECORD_BPF_EVENT") >= NR_PROGRAMS, str(events)
+
+
+# bpf(2) calls for the first program: get its id, open it, query it
+@pytest.mark.skipif(lacks("syslog") or not shutil.which("strace"), reason="needs root and strace")
+@pytest.mark.parametrize("call, failed", [(2, "open"), (3, "read")])
+@pytest.mark.usefixtures("programs")
+def test_reason_for_a_program_without_code(call: int, failed: str, tmp_path: Path) -> None:
+    """A program that cannot be opened or read is counted, and -v names it and the errno."""
+    said = record_under(["strace", "-f", "-o", "/dev/null", "-e", "trace=bpf",
+                         "-e", f"inject=bpf:error=EACCES:when={call}"], tmp_path)
+    assert re.search(rf"Cannot {failed} BPF program \d+: Permission denied", said), said
+    assert re.search(r" 1/\d+ BPF programs without code", said), said
+    assert "1 could not be read: perf record -v prints why" in said, said
