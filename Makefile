@@ -89,25 +89,40 @@ demo: demo-plan probe ## record BPF programs in the guest, then report and annot
 lint: ## series, generated files, style of patches and scripts (under a minute)
 	@stack/lint
 
+# T=NAME: in `check` and `check-base` a part of tests' names, elsewhere a topic.
 .PHONY: check
-check: probe ## everything CI runs: lint, builds, tests (not: debian, stress, prefixes, mainline, configurations)
-	@stack/check
+check: probe ## what CI runs: lint, builds, all tests of the product (half an hour); T=NAME: those tests, on what is built
+	@stack/check $(if $(T),--only "$(T)")
 
 .PHONY: check-base
-check-base: probe ## run the tests without the series: one that passes and is not marked `both` fails
-	@stack/check --base
+check-base: probe ## the same tests without the series: one that passes and is not marked `both` fails (50 minutes)
+	@stack/check base $(if $(T),--only "$(T)")
+
+.PHONY: check-debug
+check-debug: probe ## the guest's tests with KASAN, lockdep, kmemleak and SELinux (45 minutes)
+	@stack/check debug
+
+.PHONY: check-tooling
+check-tooling: probe ## the tests of stack/ (10 minutes)
+	@stack/check tooling
+
+.PHONY: prefixes
+prefixes: setup ## build after each patch what depends on it, and link perf (over an hour); one topic: T=NAME
+	@stack/check prefixes
 
 .PHONY: debian
-debian: setup ## the series' perf on Debian's kernels 6.1 and 6.12, in the guest
-	@stack/check --debian
+debian: setup ## the series' perf on Debian's kernels 6.1 and 6.12, in the guest (half an hour)
+	@stack/check debian
 
 .PHONY: stress
 stress: setup ## 100,000 programs while perf records, and half an hour of each churn with KASAN (two hours)
-	@stack/check --stress
+	@stack/check stress
 
-.PHONY: prefixes
-prefixes: setup ## build after each patch what depends on it, and link perf (about an hour); one topic: T=NAME
-	@stack/check --prefixes
+.PHONY: check-full
+check-full: ## check, check-debug, check-tooling, prefixes, debian, stress, one after the other (half a day)
+	@status=0; for target in check check-debug check-tooling prefixes debian stress; do \
+		$(MAKE) $$target || { status=1; failed="$$failed $$target"; }; \
+	done; [ -z "$$failed" ] || echo "check-full: failed:$$failed" >&2; exit $$status
 
 .PHONY: mainline
 mainline: setup ## mainline's own tests, on the base and on the series, compared (over an hour)

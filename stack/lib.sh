@@ -39,29 +39,15 @@ say()
 	printf '==> [%s] %s\n' "$(elapsed)" "$*"
 }
 
-# children_cpu: put into CPU how much CPU time the children of this shell took that
-# have ended, theirs included, in hundredths of a second (USER_HZ).
-children_cpu()
-{
-	local stat
-
-	read -ra stat <"/proc/$BASHPID/stat"
-	CPU=$((stat[15] + stat[16]))
-}
-
 # stage NAME CMD...: run CMD with its output in build/logs/NAME.log.
 # CMD may be a function; it runs in a subshell of its own with `set -e`.
 # On failure: the end of the log, its path, and CMD's status as ours.
-# PERF_BPF_DURATIONS names a file that gets a line for each stage: the seconds it
-# took and its CPU time in seconds (perfbpf/durations.py).
 stage()
 {
-	local name=$1 log=$BUILD/logs/$1.log status=0 t0 cpu0 CPU
+	local name=$1 log=$BUILD/logs/$1.log status=0 t0
 
 	shift
 	t0=$(date +%s)
-	children_cpu
-	cpu0=$CPU
 	mkdir -p "$BUILD/logs"
 	say "$name (log: ${log#"$TOP"/})"
 	# Not `|| status=$?`: that would switch off errexit inside CMD.
@@ -81,11 +67,7 @@ stage()
 		} >&2
 		exit "$status"
 	fi
-	children_cpu
 	printf '    %s: done in %d s\n' "$name" $(($(date +%s) - t0))
-	[[ ! ${PERF_BPF_DURATIONS-} ]] ||
-		printf 'stage\t%s\t%d\t%d\n' "$name" $(($(date +%s) - t0)) \
-			$(((CPU - cpu0 + 50) / 100)) >>"$PERF_BPF_DURATIONS"
 }
 
 # lock NAME: one run at a time for what NAME protects; held until exit.

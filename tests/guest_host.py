@@ -8,15 +8,19 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 from itertools import chain
 from types import MappingProxyType
-from typing import Any, Dict, List, Mapping, NamedTuple, Set
+from typing import (Any, Callable, Collection, Dict, List, Mapping, NamedTuple, Optional,
+                    Set, Tuple)
 
 import pytest
 
 from perfbpf import ktap, outcome, paths
-from perfbpf.plan import Entry, read_plan
+from perfbpf.guest import FIRST, keep_logs
+from perfbpf.junit import FLAKY, SECONDS
+from perfbpf.plan import Entry, read_plan, select
 
 TOP, BUILD = paths.TOP, paths.BUILD
 SUBJECT = os.environ.get("PERF_BPF_SUBJECT", "series")
@@ -26,22 +30,38 @@ PLAN = TOP / "tests/guest/plan"
 MODULE_KERNELS = ("series", "base", "debug")
 SELFTESTS = paths.TESTS["selftests"].path
 SHELL_TESTS = paths.LINUX / "tools/perf/tests/shell"
+# More failures than these are no accident, and are not repeated.
+MAX_REPEATED = 4
+# pytest's record_property
+Note = Callable[[str, object], None]
+# In Session.flaky: the guest itself.
+GUEST = "(guest)"
 # For hours, by hand: `make stress`
 STRESS = os.environ.get("PERF_BPF_STRESS") == "1"
 
 
 class Session(NamedTuple):
     """A guest session that ended: exit status of stack/guest, what it said,
-    where its files are, and the result of each planned test by name."""
+    where its files are, and the result of each planned test by name.
+
+    flaky: of the tests that failed first and passed when they were run once more, by
+    name, where the logs of both are. GUEST stands for the guest as a whole, when it did
+    not come to its end.
+    """
     status: int
     said: str
     results: pathlib.Path
     tests: Dict[str, Any]
     errors: List[str]
+    flaky: Dict[str, str] = {}
 
     def end(self) -> str:
         """How the guest ended, in words."""
         return f"{outcome.meaning(self.status)} (status {self.status})"
+
+    def passed(self, entry: Entry) -> bool:
+        """Did a test pass?"""
+        return entry.name in self.tests and ktap.is_whole_success(self.tests[entry.name])
 
 
 def programs(entry: Entry) -> List[pathlib.Path]:
@@ -79,35 +99,126 @@ def build_module(kernel: str) -> pathlib.Path:
     return module
 
 
-def run_session(kernel: str, seconds_each: float, seconds: float,
-                environment: Mapping[str, str] = MappingProxyType({}),
-                plan_file: pathlib.Path = PLAN, append: str = "") -> Session:
-    """Boot once, run the plan of `plan_file`.  `seconds` limits the whole, boot
-    included; the tests find `environment` in theirs, and `append` on the kernel's
-    command line."""
-    results = BUILD / "results" / f"guest-{kernel}"
-    perf = PERF[SUBJECT]
-    debug = kernel == "debug"
-    plan = read_plan(plan_file, debug)
-    check_programs(plan, perf)
-    if kernel in MODULE_KERNELS:
-        environment = {**environment, "SET_PROG_ID": str(build_module(kernel))}
-    print(f"{len(plan)} tests planned on kernel {kernel}:",
-          *(entry.name for entry in plan), sep="\n  ")
-    command = ["env", *(f"{name}={value}" for name, value in environment.items()),
-               str(TOP / "stack/session"), "plan", "--plan", str(plan_file),
-               "--perf", str(perf), "--selftests", str(SELFTESTS),
-               "--shell-tests", str(SHELL_TESTS),
-               "--seconds", str(seconds_each), *(["--debug"] if debug else [])]
-    ended = subprocess.run(
-        [str(TOP / "stack/guest"), "--kernel", kernel, "--timeout",
-         str(seconds), "--append", append, "--results", str(results),
-         "--", shlex.join(command)],
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE, text=True, check=False)
-    print(ended.stderr)
-    tests, errors = ktap.parse_log(results / "ktap.log", plan)
-    return Session(ended.returncode, ended.stderr, results, tests, errors)
+class Runs(NamedTuple):
+    """What the runs of one plan have in common: the kernel, the time limits of a test and
+    of a guest with its boot, what the tests find in their environment, and what is
+    appended to the kernel's command line."""
+    kernel: str
+    seconds_each: float
+    seconds: float
+    environment: Mapping[str, str] = MappingProxyType({})
+    plan_file: pathlib.Path = PLAN
+    append: str = ""
+    name: str = ""      # of the directory of results, if it is not guest-KERNEL
+
+    @property
+    def results(self) -> pathlib.Path:
+        """Where the guest's files are."""
+        return BUILD / "results" / (self.name or f"guest-{self.kernel}")
+
+    def run(self, entries: List[Entry]) -> Session:
+        """Boot once, run these entries of the plan."""
+        command = ["env", *(f"{name}={value}" for name, value in self.environment.items()),
+                   str(TOP / "stack/session"), "plan", "--plan", str(self.plan_file),
+                   "--perf", str(PERF[SUBJECT]), "--selftests", str(SELFTESTS),
+                   "--shell-tests", str(SHELL_TESTS), "--seconds", str(self.seconds_each),
+                   *(["--debug"] if self.kernel == "debug" else []),
+                   *(word for entry in entries for word in ("--only", entry.name))]
+        print(f"{len(entries)} tests planned on kernel {self.kernel}:",
+              *(entry.name for entry in entries), sep="\n  ")
+        ended = subprocess.run(
+            [str(TOP / "stack/guest"), "--kernel", self.kernel, "--timeout",
+             str(self.seconds), "--append", self.append, "--results", str(self.results),
+             "--", shlex.join(command)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True, check=False)
+        print(ended.stderr)
+        tests, errors = ktap.parse_log(self.results / "ktap.log", entries)
+        return Session(ended.returncode, ended.stderr, self.results, tests, errors)
+
+
+def to_repeat(session: Session, plan: List[Entry]) -> Tuple[List[Entry], List[Entry]]:
+    """The entries to run once more: each alone, and those that can share a guest.
+
+    Those that failed run alone, and the one that ran when the guest ended. Those behind
+    it did not run at all. On the base tests have to fail.
+    """
+    unfinished = [entry for entry in plan if entry.name not in session.tests]
+    failed = [entry for entry in plan if entry not in unfinished and not session.passed(entry)
+              and session.tests[entry.name].status.name != "SKIPPED"]
+    if SUBJECT == "base" or len(failed) > MAX_REPEATED:
+        failed = []
+    return failed + unfinished[:1], unfinished[1:]
+
+
+def run_again(runs: Runs, session: Session, group: List[Entry], name: str) -> Session:
+    """Run some entries once more; return the session with their new results."""
+    again = runs.run(group)
+    kept = keep_logs(again.results, name)
+    tests = {name: test for name, test in session.tests.items()
+             if name not in (entry.name for entry in group)}
+    worse = again.status >= session.status
+    return session._replace(status=max(session.status, again.status), said=again.said,
+                            results=kept if worse else session.results,
+                            tests={**tests, **again.tests}, errors=session.errors + again.errors)
+
+
+def repeat(runs: Runs, plan: List[Entry], first: Session) -> Session:
+    """Run once more what a session has no good result of; a splat is never repeated."""
+    alone, others = to_repeat(first, plan)
+    if first.status == outcome.Outcome.SPLAT or outcome.complained(first.results) or not alone:
+        return first
+    logs = keep_logs(first.results, FIRST)
+    session = first._replace(status=0, errors=[], flaky={})
+    for number, entry in enumerate(alone, 1):
+        kept = f"{FIRST}-again-{number}"
+        session = run_again(runs, session, [entry], kept)
+        if session.passed(entry) and session.status in outcome.ENDED:
+            session.flaky[entry.name] = f"{logs} and {first.results / kept}"
+    if others:
+        session = run_again(runs, session, others, f"{FIRST}-again-others")
+    if first.status not in outcome.ENDED and not session.errors:
+        session.flaky[GUEST] = f"{logs} ({first.end()})"
+    return session
+
+
+def run_session(runs: Runs, only: Optional[Collection[str]] = None) -> Session:
+    """Boot once, run the plan, or its entries of the names `only`; then, in fresh guests,
+    those that failed or had no result."""
+    plan = read_plan(runs.plan_file, runs.kernel == "debug")
+    if only is not None:
+        plan = select(plan, only)
+    check_programs(plan, PERF[SUBJECT])
+    if runs.kernel in MODULE_KERNELS:
+        runs = runs._replace(environment={**runs.environment,
+                                          "SET_PROG_ID": str(build_module(runs.kernel))})
+    for kept in runs.results.glob(f"{FIRST}*"):
+        shutil.rmtree(kept)
+    return repeat(runs, plan, runs.run(plan))
+
+
+def chosen(request: pytest.FixtureRequest) -> List[str]:
+    """The names of the plan's entries that this run of pytest has a test for (-k), in a
+    module's fixture."""
+    return [item.callspec.params["entry"].name for item in request.session.items
+            if item.fspath == request.node.fspath and hasattr(item, "callspec")
+            and "entry" in item.callspec.params]
+
+
+def note_guest(results: pathlib.Path, note: Note) -> None:
+    """Put into junit.xml that a guest was started twice (stack/guest --again)."""
+    if (results / FIRST).exists():
+        note(FLAKY, f"{results / FIRST} and {results}")
+
+
+def note_entry(session: Session, entry: Entry, note: Note) -> None:
+    """Put into junit.xml how long a test took, and that it failed first."""
+    took = re.search(r"# took (\d+) s", "\n".join(
+        session.tests[entry.name].log if entry.name in session.tests else []))
+    if took:
+        note(SECONDS, took[1])
+    if entry.name in session.flaky:
+        note(FLAKY, session.flaky[entry.name])
 
 
 def judge_entry(session: Session, entry: Entry) -> None:

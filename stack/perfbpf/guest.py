@@ -29,7 +29,8 @@ from pathlib import Path
 from typing import BinaryIO, Sequence
 
 from perfbpf import accel, hang
-from perfbpf.outcome import Infra, Outcome, Run, judge, read_text, status_table, tail
+from perfbpf.outcome import (ENDED, Infra, Outcome, Run, complained, judge, read_text,
+                             status_table, tail)
 from perfbpf.paths import BUILD, KERNELS, TOP, Output
 from perfbpf.process import adopt_orphans, kill_group, note
 from perfbpf.qemu import (Machine, find_qemu, kernel_options, qemu_version, vng_command,
@@ -41,6 +42,8 @@ RESULTS_MIN_BYTES = 8 << 20
 SHAREABLE = re.compile(r"[a-zA-Z0-9_+/.-]+")
 GUEST_FILES = ("cmd", "booted", "status", "config", "dmesg", "kmemleak", "ktap.log")
 HOST_FILES = ("console.log", "output.log", "splats", "registers")
+# Of a run that was repeated (--again).
+FIRST = "first"
 # How long a SIGUSR1 may go unnoticed.
 POLL_SECONDS = 1.0
 
@@ -108,6 +111,18 @@ def write_command(command: Sequence[str], results: Path) -> None:
     build = shlex.quote(str(BUILD))
     (results / "cmd").write_text(f"#!/bin/bash\nexport PERF_BPF_BUILD={build}\n{text}\n",
                                  encoding="utf-8")
+
+
+def keep_logs(results: Path, name: str) -> Path:
+    """Move a run's files into a directory of this name beside them: the next run's are
+    others."""
+    kept = results / name
+    shutil.rmtree(kept, ignore_errors=True)
+    kept.mkdir(parents=True)
+    for file in (*GUEST_FILES, *HOST_FILES):
+        if (results / file).exists():
+            shutil.move(results / file, kept / file)
+    return kept
 
 
 # The run itself
@@ -233,6 +248,8 @@ def run_command(options: argparse.Namespace) -> Outcome:
     kernel = kernel_of(options.kernel)
     lock_results(options.results)
     prepare_results(options.results)
+    if options.again:
+        shutil.rmtree(options.results / FIRST, ignore_errors=True)
     version = qemu_version(find_qemu())
     chosen = accel.choose()
     note(f"kernel {options.kernel}, {chosen.name.upper()}: {chosen.why}")
@@ -249,6 +266,11 @@ def run_command(options: argparse.Namespace) -> Outcome:
         note(f"QEMU broke before the command began, booting once more: {broken}")
         run = boot(options, machine, image)
     outcome, why = judge(run, options.results)
+    if options.again and outcome not in ENDED and not complained(options.results):
+        report(outcome, why, run, options.results)
+        note(f"booting once more; the first run's files: {keep_logs(options.results, FIRST)}")
+        run = boot(options, machine, image)
+        outcome, why = judge(run, options.results)
     report(outcome, why, run, options.results)
     return outcome
 
@@ -268,6 +290,9 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
                              " as a CPU may go on with code that another one has changed")
     parser.add_argument("--append", default="", metavar="OPTIONS",
                         help="more options for the guest's kernel")
+    parser.add_argument("--again", action="store_true",
+                        help="a guest that did not come to the command's end, without a word of"
+                             f" its kernel, runs once more; DIR/{FIRST} has what it left")
     parser.add_argument("--shell", action="store_true",
                         help="an interactive shell in place of a command")
     parser.add_argument("--probe", action="store_true",

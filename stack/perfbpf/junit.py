@@ -6,27 +6,30 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import NamedTuple
 
-# The property that tests/conftest.py gives each test.
-CPU_PROPERTY = "cpu_s"
+# The property of a test that failed and passed when it was run once more; its value
+# says where both logs are (tests/guest_host.py).
+FLAKY = "flaky"
+# How long a test took in the guest, which its own time does not show.
+SECONDS = "seconds"
 
 
 class Case(NamedTuple):
     """A test that ran."""
-    name: str       # module.test[parameter]
+    name: str       # folder.module.test[parameter]
     outcome: str    # passed, or the element that says otherwise: error, failure, skipped
     text: str       # what it printed as its failure
     seconds: float
-    cpu: float      # CPU seconds of it and of the processes it waited for
+    flaky: str      # see FLAKY
 
 
 def read_case(case: ET.Element) -> Case:
     """Read a <testcase>."""
     outcome = next((tag for tag in ("error", "failure", "skipped") if case.find(tag) is not None),
                    "passed")
-    cpu = case.find(f"properties/property[@name='{CPU_PROPERTY}']")
+    noted = {one.get("name"): one.get("value", "") for one in case.iter("property")}
     name = f"{case.get('classname', '')}.{case.get('name', '')}".removeprefix("tests.")
-    return Case(name, outcome, case.findtext(outcome) or "", float(case.get("time", 0)),
-                0.0 if cpu is None else float(cpu.get("value", 0)))
+    return Case(name, outcome, case.findtext(outcome) or "",
+                float(noted.get(SECONDS) or case.get("time") or 0), noted.get(FLAKY, ""))
 
 
 def read_cases(results: Path) -> list[Case]:

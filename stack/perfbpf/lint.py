@@ -19,7 +19,7 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from perfbpf import lint_mirrors, lint_patches, lint_scripts, lint_topics
+from perfbpf import debug_stamp, lint_mirrors, lint_patches, lint_scripts, lint_topics
 from perfbpf import series as series_file
 from perfbpf.git import ToolError
 from perfbpf.lint_context import Check, Context, Findings
@@ -105,6 +105,12 @@ def main() -> int:
     except (ToolError, OSError) as error:
         print(f"lint: cannot work: {error}", file=sys.stderr)
         return 2
+    try:
+        stale = debug_stamp.outdated(TOP)
+    except ToolError:
+        stale = ""      # the findings say what is wrong with the series
+    if stale:
+        print(f"lint: warning: {stale}")
     patches = sum(1 for _ in (TOP / "patches").rglob("*.patch"))
     print(f"lint: {patches} patches, {count} findings, {time.monotonic() - start:.0f} s")
     return 1 if count else 0

@@ -28,7 +28,8 @@ NO_SPDX = {"BASE", "COPYING", "MAINTAINERS.snippet"}
 # A repository may live in these without their names telling of a machine.
 COMMON_PARENTS = {"/", "/tmp", "/root", "/home", "/opt", "/srv", "/mnt", "/usr/src"}
 # As in pyproject.toml: where modules are imported from.
-MODULE_DIRS = ("stack", "tests", "tests/guest", "bench")
+MODULE_DIRS = ("stack", "tests", "tests/guest", "tests/kernel", "tests/perf", "tests/series",
+               "tests/tooling", "tests/full", "bench")
 
 
 def text_of(path: Path) -> str | None:

@@ -65,6 +65,12 @@ def tail(text: str, count: int = 15) -> str:
     return "\n".join("    " + line for line in text.splitlines()[-count:])
 
 
+def complained(results: Path) -> bool:
+    """Did the kernel of a run print a splat or panic, as far as its files tell?"""
+    logs = [read_text(results / name) for name in ("console.log", "dmesg")]
+    return any(find_splats(log) or DEATH.search(log) for log in logs)
+
+
 def judge_unfinished(run: Run, results: Path, console: str) -> tuple[Outcome, str]:
     """Judge a run whose command did not come to its end."""
     if "Linux version" not in console:

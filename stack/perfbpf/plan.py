@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Collection, NamedTuple
 
 KINDS = ("kselftest", "perf-shell", "kunit", "script")
 WORDS = ("both", "perf", "debug", "beside")
@@ -50,6 +50,17 @@ def slots(entries: list[Entry]) -> list[list[Entry]]:
         else:
             found.append([entry])
     return found
+
+
+def select(entries: list[Entry], names: Collection[str]) -> list[Entry]:
+    """Return the entries of these names, in order. One that runs beside an entry which is
+    not among them runs alone."""
+    chosen: list[Entry] = []
+    for before, entry in zip([None, *entries], entries):
+        if entry.name in names:
+            alone = not chosen or before is None or before.name != chosen[-1].name
+            chosen.append(entry._replace(beside=entry.beside and not alone))
+    return chosen
 
 
 def read_plan(path: Path, debug: bool = False) -> list[Entry]:

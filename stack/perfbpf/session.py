@@ -2,12 +2,13 @@
 """Run tests in the guest.
 
   session plan --plan FILE --perf PROGRAM --selftests DIR --shell-tests DIR
-               [--debug] [--seconds N]
+               [--debug] [--seconds N] [--only NAME]...
   session units GROUP TESTS UNITS
 
-`plan` runs the series' own tests, as FILE lists them, and writes KTAP to standard
-output and to $GUEST_RESULTS/ktap.log, the plan first.  The exit status is 0 when
-nothing failed, 1 otherwise.
+`plan` runs the series' own tests, as FILE lists them or those of them that are named,
+and writes KTAP to standard output and to $GUEST_RESULTS/ktap.log, the plan first.  The
+exit status is 0 when nothing failed, 1 otherwise.  Time limits follow the speed of the
+guest, which a loop shows.
 
 `units` runs units of a group of mainline's tests, see units.py.
 """
@@ -25,12 +26,16 @@ from typing import NamedTuple
 from perfbpf import units
 from perfbpf.ktap import Writer
 from perfbpf.paths import TOP
-from perfbpf.plan import Entry, read_plan, slots
+from perfbpf.plan import Entry, read_plan, select, slots
 from perfbpf.program import run_program
 
 SCRIPTS = TOP / "tests/guest"
 SKIP_STATUS = {"kselftest": 4, "perf-shell": 2, "script": 2}
 KEPT_LINES = 400
+# How often measure_speed() adds, and the seconds that took in a guest of two CPUs under
+# TCG, on an EPYC machine that did nothing else: the machine that time limits are for.
+ADDITIONS = 2_000_000
+ADDITIONS_SECONDS = 1.0
 
 
 class Place(NamedTuple):
@@ -160,10 +165,24 @@ def run_slot(ktap: Writer, first: int, slot: list[Entry], place: Place, seconds:
                for number, rest in enumerate(zip(slot, ended, words), first))
 
 
+def measure_speed() -> float:
+    """Return how many times longer than on the machine that time limits are for this
+    guest takes, 1 at least."""
+    begun = time.monotonic()
+    total = 0
+    for number in range(ADDITIONS):
+        total += number
+    return max(1.0, (time.monotonic() - begun) / ADDITIONS_SECONDS)
+
+
 def run_plan(ktap: Writer, entries: list[Entry], place: Place, seconds: float) -> bool:
     """Print the plan, then run it; False when an entry failed."""
     ktap.line("KTAP version 1")
     ktap.line(f"1..{len(entries)}")
+    slower = measure_speed()
+    seconds *= slower
+    ktap.line(f"# guest {slower:.1f} times slower than planned for: limit of a test"
+              f" {seconds:.0f} s")
     failed = 0
     number = 1
     for slot in slots(entries):
@@ -184,6 +203,8 @@ def parse_options() -> argparse.Namespace:
     plan.add_argument("--debug", action="store_true", help="the kernel is the debug kernel")
     plan.add_argument("--seconds", type=float, default=300,
                       help="time limit of each test (default: 300)")
+    plan.add_argument("--only", action="append", metavar="NAME",
+                      help="an entry to run, as KIND:PATH; all of them without this")
     mainline = kinds.add_parser("units")
     mainline.add_argument("group", choices=sorted(units.GROUPS))
     mainline.add_argument("tests", type=Path, help="what stack/mainline.d/build built for it")
@@ -201,9 +222,11 @@ def main() -> int:
         return 0
     place = Place(options.perf.resolve(), options.selftests.resolve(),
                   options.shell_tests.resolve())
+    entries = read_plan(options.plan, options.debug)
+    if options.only:
+        entries = select(entries, options.only)
     with open(results / "ktap.log", "w", encoding="utf-8") as log:
-        passed = run_plan(Writer(log), read_plan(options.plan, options.debug), place,
-                          options.seconds)
+        passed = run_plan(Writer(log), entries, place, options.seconds)
     return 0 if passed else 1
 
 

@@ -144,9 +144,8 @@ def letter(cover: Cover, series: Series, name: str, version: str) -> str:
     """Return the cover letter as b4 takes it: the subject, and a body that says
     what the topic stands on."""
     text = f"{cover.subject}\n\n{cover.body}"
-    needs = series.closure(name)
-    if needs:
-        text += f"\nIt applies to Linux {version} with the topics {', '.join(needs)}.\n"
+    if series.closure(name):
+        text += f"\nIt applies to Linux {version}, on what it depends on.\n"
     return text
 
 

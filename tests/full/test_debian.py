@@ -5,13 +5,11 @@ has to be no worse there than Debian's perf. The plan is tests/guest/plan.debian
 import pathlib
 import re
 import shutil
-import sys
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "guest"))
-import guest_host as host  # noqa: E402  pylint: disable=wrong-import-position
-from perfbpf.plan import Entry, read_plan  # noqa: E402  pylint: disable=wrong-import-position
+import guest_host as host
+from perfbpf.plan import Entry, read_plan
 
 PLAN = host.PLAN.with_name("plan.debian")
 # Each has the kernel of its Debian: 6.1 and 6.12.
@@ -28,8 +26,8 @@ def kept_data(suite: str) -> pathlib.Path:
 def fixture_session(request: pytest.FixtureRequest) -> host.Session:
     """The results on one of the kernels; boots it once."""
     kept_data(request.param).unlink(missing_ok=True)
-    return host.run_session(request.param, 900, 1500,
-                            {"KEEP_DATA": str(kept_data(request.param))}, PLAN)
+    return host.run_session(host.Runs(request.param, 900, 1500,
+                                      {"KEEP_DATA": str(kept_data(request.param))}, PLAN))
 
 
 def test_session_is_whole(session: host.Session) -> None:

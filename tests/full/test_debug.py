@@ -2,14 +2,10 @@
 """The plan of tests/guest/plan on the debug kernel: KASAN, lockdep,
 PROVE_RCU, DEBUG_ATOMIC_SLEEP, kmemleak."""
 
-import pathlib
-import sys
-
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "guest"))
-import guest_host as host  # noqa: E402  pylint: disable=wrong-import-position
-from perfbpf.plan import Entry, read_plan  # noqa: E402  pylint: disable=wrong-import-position
+import guest_host as host
+from perfbpf.plan import Entry, read_plan
 
 # Of all sources at once, a round after the other (ksymbol_churn.c), and of
 # bpf_retain_churn.c
@@ -29,10 +25,10 @@ def fixture_session() -> host.Session:
     only."""
     if host.SUBJECT != "series":
         pytest.skip("there is no debug kernel of the base")
-    return host.run_session("debug", SECONDS_EACH, SECONDS, {
-        "KSYM_CHURN_SECONDS": CHURN_SECONDS,
-        "BPF_CHURN_SECONDS": CHURN_SECONDS,
-        "BPF_ATTACH_CHURN_SECONDS": BPF_ATTACH_CHURN_SECONDS}, append=FTRACE_AT_BOOT)
+    environment = {"KSYM_CHURN_SECONDS": CHURN_SECONDS, "BPF_CHURN_SECONDS": CHURN_SECONDS,
+                   "BPF_ATTACH_CHURN_SECONDS": BPF_ATTACH_CHURN_SECONDS}
+    return host.run_session(host.Runs("debug", SECONDS_EACH, SECONDS, environment,
+                                      append=FTRACE_AT_BOOT))
 
 
 def test_session_is_whole(session: host.Session) -> None:

@@ -6,7 +6,7 @@
 # programs that are loaded and those that have not quite ended; when perf has ended,
 # none of it, though it may take workers of RCU some time.
 #
-# What was recorded goes to the directory KEEP, and tests/test_guest.py judges it on the
+# What was recorded goes to the directory KEEP, and tests/kernel/test_guest.py judges it on the
 # host: under emulation perf takes two minutes to read it, there a second.
 #
 # SLUB takes some of the objects that are freed into its sheaves, and each of them keeps
@@ -14,11 +14,11 @@
 # hundred bytes a program seem to leak. So the caches are shrunk, which empties the
 # sheaves, before what is left is judged; and a first recording, of a few, is not.
 #
-# BPF_CYCLES (10000) is how many.
+# BPF_CYCLES (4000) is how many.
 set -u
 
 keep=${KEEP:?names no directory for what is judged on the host}
-cycles=${BPF_CYCLES:-10000}
+cycles=${BPF_CYCLES:-4000}
 budget=$(cat /proc/sys/kernel/perf_bpf_retain_kb 2>/dev/null)
 # KiB: for what else the kernel does, and ten bytes a program, less than any object of it
 left=$((1024 + cycles / 100))

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Does perf record report how many BPF programs it has no code of? With a small budget the
 # kernel evicts some, with a budget of nothing it retains none that end. What perf says
-# goes to the directory KEEP with what it recorded, and tests/test_guest.py compares the
+# goes to the directory KEEP with what it recorded, and tests/kernel/test_guest.py compares the
 # two on the host. Then perf record has to end beside a process that loads programs
 # without end.
 set -u

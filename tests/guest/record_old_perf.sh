@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Do the distribution's perf and this one, years apart, get along? Both record on this
 # kernel, this one to a file and to a pipe. What they recorded goes to the directory
-# KEEP, and tests/test_guest.py lets both read it on the host: they have to find the same
+# KEEP, and tests/kernel/test_guest.py lets both read it on the host: they have to find the same
 # samples.
 set -u
 

@@ -8,15 +8,16 @@ does: report and flame graph, taken alone, have the names on the base too.
 
 import json
 import os
-import pathlib
 import re
 import subprocess
 from typing import Dict, Iterator, Tuple
 
 import pytest
 
-TOP = pathlib.Path(__file__).resolve().parent.parent
-RESULTS = pathlib.Path(os.environ.get("PERF_BPF_BUILD") or TOP / "build") / "results/demo"
+import guest_host as host
+from perfbpf.paths import BUILD, TOP
+
+RESULTS = BUILD / "results/demo"
 SOURCE = TOP / "stack/demo.d/flow.bpf.c"
 # Programs and subprograms whose work is in every packet.
 FUNCTIONS = ("flow_meter", "parse_packet", "find_flow", "classify",
@@ -33,7 +34,7 @@ def fixture_said() -> str:
     """
     ended = subprocess.run([str(TOP / "stack/demo")], stdin=subprocess.DEVNULL,
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                           text=True, check=False, timeout=600)
+                           text=True, check=False, timeout=900)
     if ended.returncode and "demo-report: done" not in ended.stdout:
         raise RuntimeError(f"nothing to look at:\n{ended.stdout}")
     assert ended.returncode == 0, ended.stdout
@@ -46,8 +47,9 @@ def named(text: str, function: str) -> bool:
 
 
 @pytest.mark.usefixtures("said")
-def test_report_names_functions() -> None:
+def test_report_names_functions(record_property: host.Note) -> None:
     """Most functions got samples, and each under its own name."""
+    host.note_guest(RESULTS, record_property)
     report = (RESULTS / "report.txt").read_text()
     seen = [name for name in FUNCTIONS if named(report, name)]
     assert len(seen) >= len(FUNCTIONS) - 2, f"only {seen} in {RESULTS}/report.txt"

@@ -9,28 +9,27 @@ import random
 import re
 import shutil
 import subprocess
-import sys
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "guest"))
-import guest_host as host  # noqa: E402  pylint: disable=wrong-import-position
-from perfbpf.plan import Entry, read_plan  # noqa: E402  pylint: disable=wrong-import-position
+import guest_host as host
+from perfbpf.plan import Entry, read_plan
 
 # What scripts of the plan leave there is judged here, where perf is not emulated.
 KEPT = host.BUILD / "results" / f"guest-{host.SUBJECT}" / "kept"
 ANNOTATED = 100
-CYCLES, SECONDS_EACH, SECONDS = ("100000", 1800, 5400) if host.STRESS else ("10000", 900, 3600)
+CYCLES, SECONDS_EACH, SECONDS = ("100000", 1800, 5400) if host.STRESS else ("4000", 900, 2400)
 OLD_PERF = pathlib.Path("/usr/bin/perf")
 
 
 @pytest.fixture(scope="module", name="session")
-def fixture_session() -> host.Session:
-    """The guest's results; boots it once."""
+def fixture_session(request: pytest.FixtureRequest) -> host.Session:
+    """The guest's results; boots it once, for all tests that were chosen."""
     shutil.rmtree(KEPT, ignore_errors=True)
     KEPT.mkdir(parents=True)
-    return host.run_session(host.SUBJECT, SECONDS_EACH, SECONDS,
-                            {"KEEP": str(KEPT), "BPF_CYCLES": CYCLES})
+    runs = host.Runs(host.SUBJECT, SECONDS_EACH, SECONDS,
+                     {"KEEP": str(KEPT), "BPF_CYCLES": CYCLES})
+    return host.run_session(runs, only=host.chosen(request) or None)
 
 
 def kept(session: host.Session, name: str, work: pathlib.Path) -> pathlib.Path:
@@ -47,19 +46,24 @@ def require(session: host.Session, script: str) -> None:
                                    if entry.name == f"script:{script}"))
 
 
-def test_session_is_whole(session: host.Session) -> None:
+@pytest.mark.both
+def test_session_is_whole(session: host.Session, record_property: host.Note) -> None:
     """The guest ran to its end and its log has every planned result."""
+    if host.GUEST in session.flaky:
+        record_property(host.FLAKY, session.flaky[host.GUEST])
     host.judge_session(session)
 
 
+@pytest.mark.both
 def test_no_splat(session: host.Session) -> None:
     """The guest's kernel did not complain."""
     host.judge_splats(session)
 
 
 @pytest.mark.parametrize("entry", read_plan(host.PLAN), ids=lambda e: e.name)
-def test_entry(session: host.Session, entry: Entry) -> None:
+def test_entry(session: host.Session, entry: Entry, record_property: host.Note) -> None:
     """One planned test passed."""
+    host.note_entry(session, entry, record_property)
     host.judge_entry(session, entry)
 
 

@@ -10,8 +10,8 @@ changes bytes, words, sizes and offsets in it, cuts it short, or moves its piece
 As a test it runs the same FILES and BYTE_FILES mutations every time. By hand it runs
 for as long as asked, best with a perf built with -fsanitize=address,undefined:
 
-    PERF=/path/to/perf /usr/bin/python3 tests/test_fuzz.py --seconds 3600 --seed 1
-    PERF=/path/to/perf /usr/bin/python3 tests/test_fuzz.py --bytes --files 10000 --jobs 2
+    PERF=/path/to/perf /usr/bin/python3 tests/perf/test_fuzz.py --seconds 3600 --seed 1
+    PERF=/path/to/perf /usr/bin/python3 tests/perf/test_fuzz.py --bytes --files 10000 --jobs 2
 
 A file that breaks perf is kept, under build/results/fuzz/ when run by hand; its
 number alone makes it again (--seed N --files 1), for those of a recording with the

@@ -16,7 +16,7 @@ import pytest
 
 import perfdata as pd
 from perfdata import Function, Program, Sample
-from test_annotate_host import movs_in, perf
+from test_annotate import movs_in, perf
 from x86 import RET, mov
 
 PAGE = 4096

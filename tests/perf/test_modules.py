@@ -17,8 +17,8 @@ import pytest
 import perfdata as pd
 from perfdata import PerfData, Record, Sample
 from subject import Result, run_perf
-from test_ksymbol_host import shares
-from test_snapshot_host import write_kcore
+from test_ksymbol import shares
+from test_snapshot import write_kcore
 
 RECORD_MMAP2 = 10
 MISC_BUILD_ID = 1 << 14

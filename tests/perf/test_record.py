@@ -12,10 +12,8 @@ from typing import Iterator
 
 import pytest
 
-from subject import TOP, perf_binary, run_perf
-
-sys.path.insert(0, str(TOP / "tests/guest"))
-import bpf_syscalls  # noqa: E402  pylint: disable=wrong-import-position
+import bpf_syscalls
+from subject import perf_binary, run_perf
 
 
 @pytest.mark.both
@@ -95,3 +93,29 @@ def test_reason_for_a_program_without_code(call: int, failed: str, tmp_path: Pat
     assert re.search(rf"Cannot {failed} BPF program \d+: Permission denied", said), said
     assert re.search(r" 1/\d+ BPF programs without code", said), said
     assert "1 could not be read: perf record -v prints why" in said, said
+
+
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+RING_PAGES = 1024
+SMALL_BYTES = 1 << 20       # more than any ring that has no samples
+# The workload: write down how long perf's ring buffers are.
+MAPS = """
+import os
+with open(f"/proc/{os.getppid()}/maps") as maps, open("lengths", "w") as lengths:
+    for line in maps:
+        if "perf_event" in line:
+            start, end = line.split()[0].split("-")
+            print(int(end, 16) - int(start, 16), file=lengths)
+"""
+
+
+@pytest.mark.both
+@pytest.mark.skipif(lacks("ipc_lock"), reason="needs root, which may lock any memory")
+def test_ring_buffers_of_one_thread(tmp_path: Path) -> None:
+    """--per-thread has one ring buffer of the size of -m, and no CPU has another one."""
+    result = run_perf(tmp_path, ["record", "--per-thread", "-m", str(RING_PAGES), "-o",
+                                 "perf.data", "-e", "cpu-clock", sys.executable, "-c", MAPS])
+    assert result.status == 0, str(result)
+    lengths = [int(line) for line in (tmp_path / "lengths").read_text().splitlines()]
+    assert [length for length in lengths if length > SMALL_BYTES] == [
+        (RING_PAGES + 1) * PAGE_BYTES], lengths

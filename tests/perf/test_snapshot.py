@@ -18,9 +18,9 @@ import pytest
 import perfdata as pd
 from perfdata import Function, PerfData, Program, Record, Sample
 from subject import run_perf
-from test_annotate_host import movs_in, perf
+from test_annotate import movs_in, perf
 from test_kernel_symbols import FEAT_BUILD_ID, build_id_feature
-from test_ksymbol_host import shares
+from test_ksymbol import shares
 from x86 import RET, mov
 
 KSYMBOL_CBPF = 4

@@ -15,7 +15,7 @@ from typing import Iterator
 import pytest
 
 from subject import perf_binary
-from test_annotate_host import DISASSEMBLERS, config, recording, symbol
+from test_annotate import DISASSEMBLERS, config, recording, symbol
 
 SCREEN_SECONDS = 20
 

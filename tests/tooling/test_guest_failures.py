@@ -6,18 +6,16 @@ test_guest_start.py."""
 import os
 import pathlib
 import subprocess
-import sys
 from typing import Iterator, Type
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "guest"))
-import guest_host as host  # noqa: E402
-from guest_run import BOOT_SECONDS, run  # noqa: E402
-from perfbpf import ktap  # noqa: E402
-from perfbpf.outcome import Outcome, Run, judge  # noqa: E402
-from perfbpf.plan import Entry, read_plan  # noqa: E402
-from perfbpf.splats import find_splats  # noqa: E402
+import guest_host as host
+from guest_run import BOOT_SECONDS, run
+from perfbpf import ktap
+from perfbpf.outcome import Outcome, Run, judge
+from perfbpf.plan import Entry, read_plan
+from perfbpf.splats import find_splats
 
 PASSED, FAILED, INFRA, SPLAT, DIED, TIMEOUT = (
     Outcome(status) for status in (0, 1, 3, 4, 5, 6))

@@ -123,7 +123,7 @@ def test_mails(toy: Toy) -> None:
     assert "sum@toy.example" in str(cover["To"]) and "sums@lists.toy.example" in str(cover["Cc"])
     assert "toy@localhost" in str(cover["From"])
     text = text_of(cover)
-    assert "What more is about." in text and "with the topics sum." in text
+    assert "What more is about." in text and "on what it depends on." in text
     assert "kernel/sum.c | 2 +-" in text and "written by" not in text, "one diffstat, b4's"
     assert re.search(r"^change-id: \d{8}-more-", text, re.M)
 

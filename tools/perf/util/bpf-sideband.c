@@ -7,8 +7,9 @@
  * If a program has been unloaded before that, the thread reads its retained information
  * through the event, which has attr.bpf_retain. The kernel may not have it ready yet.
  * So that the next records don't wait for it, the program is put into a queue. The
- * thread tries the queue again each time after it has read all available records, and
- * waits only at its end.
+ * thread tries the queue again each time after it has read all available records. At
+ * the end, perf record waits for the rest, when it has written a file that is valid
+ * without them.
  *
  *   LOAD -> open by id --> described
  *             | ENOENT
@@ -19,6 +20,7 @@
  * Without CAP_SYS_ADMIN no program can be read.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -44,6 +46,10 @@
 /* Stop trying the queue when this many programs in a row are not ready. */
 #define MAX_NOT_READY	64
 #define WAIT_STEP_MS	10
+/* At the end. Grace periods usually take milliseconds. */
+#define END_WAIT_MS	10000
+/* A wait that takes longer than this is reported. */
+#define NOTICE_MS	500
 /* Some hundred thousand records: no ring buffer reaches that far back */
 #define LOG_MAX_BYTES	(16 << 20)
 
@@ -57,7 +63,6 @@ struct id_list {
 struct bpf_sideband {
 	struct perf_env			*env;
 	struct evsel			*evsel;
-	bool				wait;
 	/* protected by evlist__sb_lock() from here on, while the thread runs */
 	struct bpf_sideband_counts	counts;
 	/* unloaded programs that the kernel may have retained */
@@ -73,18 +78,15 @@ struct bpf_sideband {
 /**
  * bpf_sideband__new - track BPF programs
  * @env: gets the info of the programs
- * @wait: wait at the end for programs that are still being unloaded
  *
  * Return: NULL if out of memory.
  */
-struct bpf_sideband *bpf_sideband__new(struct perf_env *env, bool wait)
+struct bpf_sideband *bpf_sideband__new(struct perf_env *env)
 {
 	struct bpf_sideband *sb = zalloc(sizeof(*sb));
 
-	if (sb) {
+	if (sb)
 		sb->env = env;
-		sb->wait = wait;
-	}
 	return sb;
 }
 
@@ -246,7 +248,7 @@ static bool bpf_sideband__idle(void *data, int wait_ms)
 	if (sb->queue.nr)
 		bpf_sideband__ask(sb);
 
-	while (sb->wait && sb->queue.nr && now_ms() < end) {
+	while (sb->queue.nr && now_ms() < end) {
 		usleep(WAIT_STEP_MS * USEC_PER_MSEC);
 		bpf_sideband__ask(sb);
 	}
@@ -383,6 +385,31 @@ int bpf_sideband__keep_log(struct bpf_sideband *sb, const struct record_opts *op
 struct ksym_log *bpf_sideband__log(struct bpf_sideband *sb)
 {
 	return sb ? sb->log : NULL;
+}
+
+/**
+ * bpf_sideband__wait - wait for programs that the kernel is still unloading
+ * @sb: may be NULL; the thread of its evlist must have stopped, its event is open
+ * @stop: the wait ends when it is no longer 0; signal handlers set it
+ * @fp: where to print that perf waits, and for what, if it takes long; or NULL
+ *
+ * The wait ends after END_WAIT_MS. Programs that are not ready by then are counted.
+ */
+void bpf_sideband__wait(struct bpf_sideband *sb, const volatile sig_atomic_t *stop, FILE *fp)
+{
+	u64 start = now_ms(), now = start;
+	bool noticed = !fp;
+
+	while (sb && sb->queue.nr && !*stop && now < start + END_WAIT_MS) {
+		if (!noticed && now >= start + NOTICE_MS) {
+			fprintf(fp, "[ perf record: waiting for %zu BPF programs that the kernel is still unloading, for %d s at most; Ctrl-C ends the wait ]\n",
+				sb->queue.nr, (int)(END_WAIT_MS / MSEC_PER_SEC));
+			noticed = true;
+		}
+		usleep(WAIT_STEP_MS * USEC_PER_MSEC);
+		bpf_sideband__ask(sb);
+		now = now_ms();
+	}
 }
 
 /**

@@ -2,6 +2,7 @@
 #ifndef __PERF_BPF_SIDEBAND_H
 #define __PERF_BPF_SIDEBAND_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <linux/compiler.h>
@@ -38,7 +39,7 @@ struct bpf_sideband_counts {
 struct bpf_sideband;
 
 #ifdef HAVE_LIBBPF_SUPPORT
-struct bpf_sideband *bpf_sideband__new(struct perf_env *env, bool wait);
+struct bpf_sideband *bpf_sideband__new(struct perf_env *env);
 void bpf_sideband__delete(struct bpf_sideband *sb);
 int bpf_sideband__add_event(struct bpf_sideband *sb, struct evlist *evlist);
 int bpf_sideband__keep_log(struct bpf_sideband *sb, const struct record_opts *opts);
@@ -46,6 +47,7 @@ struct ksym_log *bpf_sideband__log(struct bpf_sideband *sb);
 void bpf_sideband__mark(struct bpf_sideband *sb);
 void bpf_sideband__forget(struct bpf_sideband *sb);
 size_t bpf_sideband__nr_unready(const struct bpf_sideband *sb);
+void bpf_sideband__wait(struct bpf_sideband *sb, const volatile sig_atomic_t *stop, FILE *fp);
 void bpf_sideband__counts(const struct bpf_sideband *sb, struct bpf_sideband_counts *counts);
 int bpf_sideband_counts__fprintf(const struct bpf_sideband_counts *counts, FILE *fp);
 #else
@@ -63,6 +65,10 @@ static inline size_t bpf_sideband__nr_unready(const struct bpf_sideband *sb __ma
 {
 	return 0;
 }
+
+static inline void bpf_sideband__wait(struct bpf_sideband *sb __maybe_unused,
+				      const volatile sig_atomic_t *stop __maybe_unused,
+				      FILE *fp __maybe_unused) { }
 
 static inline void bpf_sideband__counts(const struct bpf_sideband *sb __maybe_unused,
 					struct bpf_sideband_counts *counts __maybe_unused) { }
