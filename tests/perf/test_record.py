@@ -27,6 +27,21 @@ def test_event_that_cannot_be_opened(options: list[str], tmp_path: Path) -> None
     assert result.status > 0 and "Failure to open" in result.err, str(result)
 
 
+def test_command_line(tmp_path: Path) -> None:
+    """The header has all of it, in the order in which it was given."""
+    words = ["record", "-o", "perf.data", "-e", "cpu-clock", "-F", "99", "--", "sh", "-c", "exit 0"]
+    assert run_perf(tmp_path, words).status == 0
+    header = run_perf(tmp_path, ["report", "--header-only", "-i", "perf.data"])
+    assert re.search(rf"^# cmdline : \S+ {' '.join(words)} *$", header.out, re.M), str(header)
+
+
+@pytest.mark.skipif(Path("/proc/schedstat").exists(), reason="this kernel has /proc/schedstat")
+def test_kernel_without_schedstat(tmp_path: Path) -> None:
+    """A recording that lacks nothing but sched domains ends without an error."""
+    result = run_perf(tmp_path, ["record", "-o", "perf.data", "-e", "cpu-clock", "true"])
+    assert result.status == 0 and "schedstat" not in result.err, str(result)
+
+
 NR_PROGRAMS = 5
 
 
