@@ -92,11 +92,11 @@ lint: ## series, generated files, style of patches and scripts (under a minute)
 # T=NAME: in `check` and `check-base` a part of tests' names, elsewhere a topic.
 .PHONY: check
 check: probe ## what CI runs: lint, builds, all tests of the product (half an hour); T=NAME: those tests, on what is built
-	@stack/check $(if $(T),--only "$(T)")
+	@stack/check$(if $(T), --only "$(T)")
 
 .PHONY: check-base
 check-base: probe ## the same tests without the series: one that passes and is not marked `both` fails (50 minutes)
-	@stack/check base $(if $(T),--only "$(T)")
+	@stack/check base$(if $(T), --only "$(T)")
 
 .PHONY: check-debug
 check-debug: probe ## the guest's tests with KASAN, lockdep, kmemleak and SELinux (45 minutes)
