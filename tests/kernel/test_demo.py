@@ -79,16 +79,24 @@ def stacks_of(node: Dict, above: Tuple[str, ...] = ()) -> Iterator[Tuple[str, ..
         yield from stacks_of(child, stack)
 
 
+def nodes_of(node: Dict) -> Iterator[Dict]:
+    """Every frame of a flame graph."""
+    yield node
+    for child in node["c"]:
+        yield from nodes_of(child)
+
+
 @pytest.mark.usefixtures("said")
 def test_flame_graph_names_functions() -> None:
-    """A BPF subprogram stands on its program, and that on the kernel."""
+    """A BPF subprogram stands on its program, and that on the kernel; both are shown as its."""
     html = (RESULTS / "flamegraph.html").read_text()
     stacks = re.search(r"const stacks = \[(.*)\];", html)
     assert stacks, f"{RESULTS}/flamegraph.html has no stacks"
-    joined = [";".join(stack) for stack in stacks_of(json.loads(stacks.group(1)))]
-    wanted = re.compile(r"bpf_prog_run_generic_xdp;(?:.*;)?bpf_prog_\w+_flow_meter;"
-                        r"bpf_prog_\w+_flow_hash\b")
+    root = json.loads(stacks.group(1))
+    joined = [";".join(stack) for stack in stacks_of(root)]
+    wanted = re.compile(r"bpf_prog_run_generic_xdp;(?:.*;)?flow_meter \[bpf\];flow_hash \[bpf\]")
     assert any(wanted.search(stack) for stack in joined), joined[:20]
+    assert {node["l"] for node in nodes_of(root) if node["n"].endswith(" [bpf]")} == {"kernel"}
 
 
 def test_summary_shows_lines(said: str) -> None:
