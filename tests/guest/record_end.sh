@@ -23,11 +23,11 @@ record()
 		"$SELFTESTS/perf_events/bpf_load_cycles" 2>"$dir/said" >/dev/null &
 	perf=$!
 	for ((tries = 0; tries < 600; tries++)); do
-		grep "waiting for 20 BPF programs" "$dir/said" && break
+		grep "waiting .* BPF programs .*: 20\." "$dir/said" && break
 		kill -0 "$perf" || break
 		sleep 0.1
 	done
-	grep -q "waiting for" "$dir/said" || {
+	grep -q "waiting" "$dir/said" || {
 		echo "perf did not say that it waits:"
 		cat "$dir/said"
 		failed=1

@@ -57,9 +57,10 @@ def test_flamegraph(data: Path) -> None:
                                     "--output", "stacks.json"])
     assert result.status == 0, str(result)
     found = list(frames(json.loads((data.parent / "stacks.json").read_text())))
-    assert [libtype for path, libtype in found if path[-1] == "meter [bpf]"] == ["kernel"] * 2
-    assert [libtype for path, libtype in found
-            if path[-2:] == ("meter [bpf]", "hash [bpf]")] == ["kernel"] * 2, found
+    for program in PROGRAMS:
+        names = tuple(f"{function.name} [bpf {program.tag_of(number).hex()}]"
+                      for number, function in enumerate(program.functions))
+        assert [libtype for path, libtype in found if path[-2:] == names] == ["kernel"], found
     assert {libtype for path, libtype in found if "trampoline" in path[-1]} == {"kernel"}
     assert not [path for path, _ in found if "bpf_prog_" in path[-1]]
 

@@ -46,10 +46,6 @@
 /* Stop trying the queue when this many programs in a row are not ready. */
 #define MAX_NOT_READY	64
 #define WAIT_STEP_MS	10
-/* At the end. Grace periods usually take milliseconds. */
-#define END_WAIT_MS	10000
-/* A wait that takes longer than this is reported. */
-#define NOTICE_MS	500
 /* Some hundred thousand records: no ring buffer reaches that far back */
 #define LOG_MAX_BYTES	(16 << 20)
 
@@ -390,26 +386,26 @@ struct ksym_log *bpf_sideband__log(struct bpf_sideband *sb)
 /**
  * bpf_sideband__wait - wait for programs that the kernel is still unloading
  * @sb: may be NULL; the thread of its evlist must have stopped, its event is open
- * @stop: the wait ends when it is no longer 0; signal handlers set it
- * @fp: where to print that perf waits, and for what, if it takes long; or NULL
+ * @wait_ms: how long at most
+ * @signals: counts signals that end the wait, in their handler
+ * @ignore: number of signals that came before the wait and do not end it
  *
- * The wait ends after END_WAIT_MS. Programs that are not ready by then are counted.
+ * Return: true if some programs are not ready, and no signal ended the wait.
  */
-void bpf_sideband__wait(struct bpf_sideband *sb, const volatile sig_atomic_t *stop, FILE *fp)
+bool bpf_sideband__wait(struct bpf_sideband *sb, int wait_ms,
+			const volatile sig_atomic_t *signals, int ignore)
 {
-	u64 start = now_ms(), now = start;
-	bool noticed = !fp;
+	u64 end = now_ms() + wait_ms;
 
-	while (sb && sb->queue.nr && !*stop && now < start + END_WAIT_MS) {
-		if (!noticed && now >= start + NOTICE_MS) {
-			fprintf(fp, "[ perf record: waiting for %zu BPF programs that the kernel is still unloading, for %d s at most; Ctrl-C ends the wait ]\n",
-				sb->queue.nr, (int)(END_WAIT_MS / MSEC_PER_SEC));
-			noticed = true;
-		}
+	if (!sb)
+		return false;
+	while (sb->queue.nr && *signals <= ignore) {
+		if (now_ms() >= end)
+			return true;
 		usleep(WAIT_STEP_MS * USEC_PER_MSEC);
 		bpf_sideband__ask(sb);
-		now = now_ms();
 	}
+	return false;
 }
 
 /**

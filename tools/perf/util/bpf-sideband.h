@@ -47,7 +47,8 @@ struct ksym_log *bpf_sideband__log(struct bpf_sideband *sb);
 void bpf_sideband__mark(struct bpf_sideband *sb);
 void bpf_sideband__forget(struct bpf_sideband *sb);
 size_t bpf_sideband__nr_unready(const struct bpf_sideband *sb);
-void bpf_sideband__wait(struct bpf_sideband *sb, const volatile sig_atomic_t *stop, FILE *fp);
+bool bpf_sideband__wait(struct bpf_sideband *sb, int wait_ms,
+			const volatile sig_atomic_t *signals, int ignore);
 void bpf_sideband__counts(const struct bpf_sideband *sb, struct bpf_sideband_counts *counts);
 int bpf_sideband_counts__fprintf(const struct bpf_sideband_counts *counts, FILE *fp);
 #else
@@ -66,9 +67,13 @@ static inline size_t bpf_sideband__nr_unready(const struct bpf_sideband *sb __ma
 	return 0;
 }
 
-static inline void bpf_sideband__wait(struct bpf_sideband *sb __maybe_unused,
-				      const volatile sig_atomic_t *stop __maybe_unused,
-				      FILE *fp __maybe_unused) { }
+static inline bool bpf_sideband__wait(struct bpf_sideband *sb __maybe_unused,
+				      int wait_ms __maybe_unused,
+				      const volatile sig_atomic_t *signals __maybe_unused,
+				      int ignore __maybe_unused)
+{
+	return false;
+}
 
 static inline void bpf_sideband__counts(const struct bpf_sideband *sb __maybe_unused,
 					struct bpf_sideband_counts *counts __maybe_unused) { }
