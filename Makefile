@@ -86,7 +86,7 @@ demo: demo-plan probe ## record BPF programs in the guest, then report and annot
 	@stack/demo
 
 .PHONY: lint
-lint: ## series, generated files, style of patches and scripts (under a minute)
+lint: ## series, generated files, style of patches and scripts (a minute or two)
 	@stack/lint
 
 # T=NAME: in `check` and `check-base` a part of tests' names, elsewhere a topic.

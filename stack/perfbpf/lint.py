@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make lint: what must hold of this repository, in under a minute.
+"""make lint: what must hold of this repository, in a minute or two.
 
 Each finding is one line: the file, what is wrong, how to mend it. Exit status
 0 without findings, 1 with, 2 when lint itself could not work. No kernel tree
