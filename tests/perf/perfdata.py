@@ -398,6 +398,12 @@ def feature_part(feat: int, size: int, offset: int, data: bytes) -> Record:
                   trailer=False)
 
 
+def bpf_counts(nr: int, counts: bytes) -> Record:
+    """How many BPF programs have no info, and why: nr numbers of 8 bytes each."""
+    return Record(RECORD_FEATURE, 0, packed("QIIQ", FEAT_BPF_PROG_INFO, 0, 1, nr,
+                                                   tail=counts), trailer=False)
+
+
 def feature_parts(feat: int, blob: bytes, step: int = 64) -> list[Record]:
     """All parts of a feature, of step bytes each (a multiple of 8)."""
     return [feature_part(feat, len(blob), at, blob[at:at + step])

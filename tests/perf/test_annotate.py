@@ -18,11 +18,12 @@ import pytest
 import perfdata as pd
 from perfdata import Branch, Function, Line, PerfData, Program, Sample
 from subject import Result, run_perf
-from x86 import NOP, RET, TEST_EAX, call, je, mov
+from x86 import NOP, RET, TEST_EAX, call, je, jmp, mov
 
 MAIN, SUB_A, SUB_B = 0xffffffffc0003000, 0xffffffffc0001000, 0xffffffffc0002000
 TRAMPOLINE = 0xffffffffc0010000
 HELPER = 0xffffffffc0020000
+UNKNOWN = 0xffffffffc0900000     # no text is known there
 SUB_A_END = 20      # offset in sub_a of its last line, which its jump goes to
 
 DISASSEMBLERS = ("llvm", "capstone")
@@ -217,6 +218,25 @@ def test_calls_name_kernel_functions(disassembler: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("disassembler", DISASSEMBLERS)
+def test_stdio2_names_targets(disassembler: str, tmp_path: Path) -> None:
+    """stdio2 has the same names, and that of the thunk that replaces the return."""
+    tail = Program(43, "tail", [Function("tail", MAIN, mov(1) + call(MAIN + 5, SUB_A)
+                                         + call(MAIN + 10, SUB_A + 8) + jmp(MAIN + 15, HELPER)),
+                                Function("sub", SUB_A, mov(2) + jmp(SUB_A + 5, UNKNOWN))])
+    file = pd.recording([tail], [Sample(MAIN), Sample(SUB_A)], before=[
+        pd.ksymbol("return_thunk_of_tests", HELPER, 64, ksym_type=pd.KSYMBOL_OOL)])
+    result = perf(tmp_path, file, "annotate", "--stdio2", "-s", tail.symbol(0),
+                  disassembler=disassembler)
+    for target in (tail.symbol(1), tail.symbol(1) + r"\+0x8"):
+        assert re.search(rf"call\S*\s+{target}\s*$", result.out, re.M), str(result)
+    assert re.search(r"jmp\S*\s+return_thunk_of_tests\s*$", result.out, re.M), str(result)
+    result = perf(tmp_path, file, "annotate", "--stdio2", "-s", tail.symbol(1),
+                  disassembler=disassembler)
+    assert re.search(rf"jmp\S*\s+(0x)?{UNKNOWN:x}\s*$", result.out, re.M), str(result)
+
+
+
+@pytest.mark.parametrize("disassembler", DISASSEMBLERS)
 def test_jumps_within_a_function_are_absolute(disassembler: str, tmp_path: Path) -> None:
     """A jump's target and the instructions' addresses are of the same kind."""
     result = annotate(tmp_path, "sub_a", "--stdio", disassembler=disassembler)
@@ -399,3 +419,44 @@ def test_objdump_alone_says_what_is_needed(tmp_path: Path) -> None:
     said = result.out + result.err
     assert "LLVM" in said and "capstone" in said, str(result)
     assert "libopcode" not in said, str(result)
+
+
+@pytest.mark.parametrize("args", [("sub_a",), ("-s", "sub_a"), (symbol("sub_a"),)])
+def test_names_without_tag(args: Sequence[str], tmp_path: Path) -> None:
+    """A BPF function is found by the name in its source, with the samples of report."""
+    result = perf(tmp_path, recording(), "annotate", "--stdio", "-n", *args)
+    assert movs_in(result.out) == list(EXPECTED[1].movs), str(result)
+    assert line_with(result, "$0x2223,").split()[0] == "5", str(result)
+
+
+def test_one_name_in_two_programs(tmp_path: Path) -> None:
+    """If two programs have a function of the name, both are shown, each with its tag."""
+    other = Program(43, "main_prog", [Function("main_prog", HELPER + 0x1000, mov(7) + RET)],
+                    tag=b"\x99" * 8)
+    file = pd.recording([program(), other], [*SAMPLES, Sample(HELPER + 0x1000)])
+    result = perf(tmp_path, file, "annotate", "--stdio", "main_prog")
+    assert movs_in(result.out) == [*EXPECTED[0].movs, 7], str(result)
+    for name in (symbol("main_prog"), other.symbol(0)):
+        line_with(result, "Disassembly of", name)
+
+
+@pytest.mark.parametrize("name,message", [
+    ("sub_b", "No sample of perf.data is in sub_b, 8 are elsewhere."),
+    (symbol("sub_b"), f"No sample of perf.data is in {symbol('sub_b')}, 8 are elsewhere."),
+    ("nothing", "There is no symbol nothing in what perf.data has samples of."),
+])
+def test_no_samples_or_no_symbol(name: str, message: str, tmp_path: Path) -> None:
+    """These are two messages, and neither says that the file is empty."""
+    file = pd.recording([program()], SAMPLES[:8])
+    result = perf(tmp_path, file, "annotate", "--stdio", name)
+    assert message in result.err and "has no samples" not in result.err, str(result)
+
+
+@pytest.mark.parametrize("disassembler", DISASSEMBLERS)
+def test_asm_raw(disassembler: str, tmp_path: Path) -> None:
+    """--asm-raw shows the bytes of each instruction, of no other function."""
+    result = annotate(tmp_path, "sub_b", "--stdio", "--asm-raw", disassembler=disassembler)
+    assert "b8 33 33 00 00 " in line_with(result, "$0x3333,"), str(result)
+    assert re.search(r":\s+90 \s+nop", result.out), str(result)
+    assert "b8 33 33 00 00 " not in annotate(tmp_path, "sub_b", "--stdio",
+                                             disassembler=disassembler).out

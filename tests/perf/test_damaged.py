@@ -5,8 +5,9 @@ Each case is a file whose sizes or offsets lead past its end, or that ends too s
 """
 from __future__ import annotations
 
+import re
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Callable, Sequence
 
@@ -84,6 +85,22 @@ def cut_in_features() -> bytes:
     return raw[:-16]
 
 
+def killed() -> bytes:
+    """perf record wrote neither the size of the data nor a feature, and half a record."""
+    raw = sampled(before=[*pd.feature_parts(pd.FEAT_BPF_BTF, pd.feat_btf([victim()])),
+                          *pd.feature_parts(pd.FEAT_BPF_PROG_INFO,
+                                            pd.feat_prog_info([victim()]))],
+                  after=noise(100))
+    data, size = struct.unpack_from("<QQ", raw, 40)
+    return put(raw[:data + size - 20], "<Q", 48, 0)
+
+
+def killed_at_once() -> bytes:
+    """perf record was killed before it wrote any data."""
+    raw = sampled()
+    return put(raw[:struct.unpack_from("<Q", raw, 40)[0]], "<Q", 48, 0)
+
+
 def far_feature() -> bytes:
     """The first feature, the host's name, is said to be behind the end of the file."""
     raw = sampled()
@@ -128,6 +145,7 @@ CASES: Sequence[Case] = (
     Case(long_data, 10, "The file is damaged or incomplete"),
     Case(cut_in_data, 10, "The file is damaged or incomplete"),
     Case(cut_in_features, 10, "Feature BPF_BTF (26) is ignored"),
+    Case(killed, 10, "Was the 'perf record' command properly terminated?"),
     Case(far_feature, 10, "Feature HOSTNAME (3) is ignored"),
     Case(long_aux, 10, "The file is damaged or incomplete"),
     Case(lbr_call_stack, 10, ""),
@@ -181,3 +199,29 @@ def test_inject_drops_unknown_features(tmp_path: Path) -> None:
     assert "Ignoring 1 unknown feature(s)" in result.err, result
     shown = run(tmp_path, (tmp_path / "out.data").read_bytes(), *SCRIPT)
     assert shown.out.count("main_prog+0x5") == 10, shown
+
+
+def test_killed_recording(tmp_path: Path) -> None:
+    """BPF programs are annotated with source, from the records that tell of them."""
+    result = run(tmp_path, killed(), "annotate", "--stdio", victim().symbol(0))
+    assert result.status == 0 and "10 samples" in result.out, result
+    assert "int main_prog(void)" in result.out, result
+    said = run(tmp_path, killed(), "report", "--stdio")
+    assert said.status == 0 and "All features are missing" in said.err, said
+    assert re.search(r"Using \d+ bytes of data, up to the end of in.data", said.err), said
+    assert re.search(r"The last \d+ bytes of data are not used", said.err), said
+
+
+@pytest.mark.parametrize("command", ("report", "annotate"))
+def test_nothing_to_show(command: str, tmp_path: Path) -> None:
+    """If nothing is left, the exit status says so."""
+    result = run(tmp_path, killed_at_once(), command, "--stdio")
+    assert result.status not in (0, None) and not result.crashed, result
+
+
+def test_complete_file_ignores_parts(tmp_path: Path) -> None:
+    """If the header has the programs, records that tell of others change nothing."""
+    other = replace(victim(), functions=[replace(f, lines=()) for f in victim().functions])
+    parts = pd.feature_parts(pd.FEAT_BPF_PROG_INFO, pd.feat_prog_info([other]))
+    result = run(tmp_path, sampled(before=parts), "annotate", "--stdio", victim().symbol(0))
+    assert "int main_prog(void)" in result.out, result

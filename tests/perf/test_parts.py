@@ -2,8 +2,11 @@
 """BPF programs of which a pipe tells in parts, after their first samples."""
 from __future__ import annotations
 
+import struct
 from pathlib import Path
-from typing import Union
+from typing import Optional, Sequence, Union
+
+import pytest
 
 import perfdata as pd
 from perfdata import Branch, Function, Line, PerfData, Program, Record, Sample
@@ -14,6 +17,7 @@ MAIN = 0xffffffffc0123450
 CODE = mov(0x1111) + NOP + RET
 PROGRAM = Program(42, "main_prog", [
     Function("main_prog", MAIN, CODE, [Line(0, "prog.c", 7, 1, "\tint x = 0x1111;")])])
+OTHER = Program(43, "other", [Function("other", MAIN + 0x1000, CODE)], tag=b"\x77" * 8)
 # After two of them all that came before has been dealt with.
 ROUNDS = [Record(pd.RECORD_FINISHED_ROUND, 0, b"", trailer=False)] * 2
 INFO = pd.feature_parts(pd.FEAT_BPF_PROG_INFO, pd.feat_prog_info([PROGRAM]))
@@ -46,3 +50,54 @@ def test_code_when_info_comes_late(tmp_path: Path) -> None:
                    sample_type=pd.SAMPLE_DEFAULT | pd.SAMPLE_BRANCH_STACK)
     code = [line for line in lines if "insn:" in line and CODE[:5].hex(" ") in line]
     assert len(code) == 1, lines
+
+
+# struct bpf_sideband_counts: loaded, described, hidden, gone, denied, evicted, unready,
+# failed, lost
+COUNTS = (34, 21, 1, 5, 0, 3, 2, 2, 0)
+
+
+def counts(*values: int, nr: Optional[int] = None) -> Record:
+    """How many programs have no info, and why."""
+    return pd.bpf_counts(len(values) if nr is None else nr,
+                         struct.pack(f"<{len(values)}Q", *values))
+
+
+def unknown_program(record: Record, programs: Sequence[Program] = ()) -> PerfData:
+    """A program whose info is lost, three samples of it, and the counts at the end."""
+    return PerfData(programs, [pd.mmap_kernel(), pd.comm("perf-bpf"), *pd.load_records(PROGRAM),
+                               *[Sample(MAIN + 1)] * 3, record])
+
+
+@pytest.mark.parametrize("programs", ((), (OTHER,)), ids=("none", "another"))
+def test_reasons_are_told(programs: Sequence[Program], tmp_path: Path) -> None:
+    """report says how many samples have no code, and why; annotate says why."""
+    unknown_program(counts(*COUNTS), programs).write(tmp_path / "perf.data")
+    why = ["Of 34 BPF programs, 13 have no info:",
+           "  1 have hidden code: reading it requires CAP_SYSLOG and kernel.kptr_restrict below 2",
+           "  5 were unloaded too early: the kernel has no attr.bpf_retain",
+           "  3 were not retained: raise kernel.perf_bpf_retain_kb",
+           "  2 were still being unloaded when perf record ended",
+           "  2 could not be read: perf record -v prints why"]
+    annotated = run_perf(tmp_path, ["annotate", "--stdio", "-i", "perf.data"])
+    assert all(line in annotated.err for line in why), annotated
+    report = run_perf(tmp_path, ["report", "--stdio", "-i", "perf.data"])
+    assert "# 3 samples in 1 entries are of BPF functions without code.\n" in report.out, report
+    assert all(f"# {line}\n" in report.out for line in why), report
+
+
+@pytest.mark.parametrize("record", [
+    counts(*COUNTS, 77), counts(*COUNTS[:2]), counts(*COUNTS, nr=1 << 60), counts(*COUNTS, nr=0),
+    counts(1, 2)], ids=["more", "fewer", "huge", "none", "nonsense"])
+def test_counts_of_other_versions(record: Record, tmp_path: Path) -> None:
+    """More counts than this perf knows, or fewer, or nonsense: what is known is used."""
+    unknown_program(record).write(tmp_path / "perf.data")
+    report = run_perf(tmp_path, ["report", "--stdio", "-i", "perf.data"])
+    assert report.status == 0 and "# 3 samples in 1 entries" in report.out, report
+
+
+def test_nothing_is_told_of_programs_with_code(tmp_path: Path) -> None:
+    """If all sampled programs have code, there is no line about it."""
+    unknown_program(counts(*COUNTS), [PROGRAM]).write(tmp_path / "perf.data")
+    report = run_perf(tmp_path, ["report", "--stdio", "-i", "perf.data"])
+    assert report.status == 0 and "without code" not in report.out, report

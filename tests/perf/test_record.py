@@ -134,3 +134,28 @@ def test_ring_buffers_of_one_thread(tmp_path: Path) -> None:
     lengths = [int(line) for line in (tmp_path / "lengths").read_text().splitlines()]
     assert [length for length in lengths if length > SMALL_BYTES] == [
         (RING_PAGES + 1) * PAGE_BYTES], lengths
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="addresses in /proc/kallsyms need root")
+def test_kallsyms_knows_bpf(programs: list[str], tmp_path: Path) -> None:
+    """perf kallsyms prints the address of a BPF program, by its name with and without tag."""
+    wanted = programs[0]
+    found = [ln.split() for ln in Path("/proc/kallsyms").read_text(encoding="ascii").splitlines()
+             if ln.endswith(f"_{wanted}\t[bpf]")]
+    assert len(found) == 1, found
+    address, _, name, _ = found[0]
+    for asked in (wanted, name):
+        result = run_perf(tmp_path, ["kallsyms", asked])
+        line = rf"{name}: \[bpf\] \S+ 0x{address}(-0x[0-9a-f]+)?$"
+        assert re.match(line, result.out), str(result)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="recording all tasks needs root")
+def test_list_of_programs(programs: list[str], tmp_path: Path) -> None:
+    """--header has a line about BPF programs, and -I each of them."""
+    assert run_perf(tmp_path, ["record", "-o", "perf.data", "-a", "--", "true"]).status == 0
+    short = run_perf(tmp_path, ["report", "--header-only", "-i", "perf.data"])
+    assert "# BPF_PROG_INFO info available, use -I to display" in short.out, str(short)
+    assert not any(name in short.out for name in programs), str(short)
+    full = run_perf(tmp_path, ["report", "--header-only", "-I", "-i", "perf.data"])
+    assert all(name in full.out for name in programs), str(full)

@@ -56,17 +56,28 @@ class Terminal:
                        capture_output=True, timeout=20)
 
 
+def start(work: Path, disassembler: str, *args: str) -> Terminal:
+    """Start perf with the arguments in a terminal, on the recording."""
+    recording().write(work / "perf.data")
+    (work / "perfconfig").write_text(
+        config(disassembler).replace("hide_src_code = false", "hide_src_code = true"))
+    command = shlex.join([str(perf_binary()), *args, "--tui", "-i", "perf.data"])
+    return Terminal(work, command + "; echo the TUI has ended; cat", {
+        "HOME": str(work), "PERF_CONFIG": str(work / "perfconfig"), "LC_ALL": "C.UTF-8"})
+
+
 @pytest.fixture(name="tui", params=DISASSEMBLERS)
 def tui_fixture(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Terminal]:
     """The TUI of perf annotate, opened on sub_a."""
-    recording().write(tmp_path / "perf.data")
-    (tmp_path / "perfconfig").write_text(
-        config(request.param).replace("hide_src_code = false", "hide_src_code = true"))
-    command = shlex.join([str(perf_binary()), "annotate", "--tui", "-i", "perf.data",
-                          "-s", symbol("sub_a")])
-    terminal = Terminal(tmp_path, command + "; echo the TUI has ended; cat", {
-        "HOME": str(tmp_path), "PERF_CONFIG": str(tmp_path / "perfconfig"),
-        "LC_ALL": "C.UTF-8"})
+    terminal = start(tmp_path, request.param, "annotate", "-s", symbol("sub_a"))
+    yield terminal
+    terminal.close()
+
+
+@pytest.fixture(name="report")
+def report_fixture(tmp_path: Path) -> Iterator[Terminal]:
+    """The TUI of perf report."""
+    terminal = start(tmp_path, DISASSEMBLERS[0], "report", "--sort", "dso,sym")
     yield terminal
     terminal.close()
 
@@ -93,3 +104,22 @@ def test_tui_names_the_call(tui: Terminal) -> None:
     """The call of another subprogram has its name, as in --stdio."""
     screen = tui.wait_for("0x2223")
     assert any("call" in line and "_sub_b" in line for line in screen.splitlines()), screen
+
+
+def test_tui_enters_the_callee(tui: Terminal) -> None:
+    """Enter on the call shows the other subprogram, its own code."""
+    tui.wait_for("0x2223")
+    tui.tmux("send-keys", "-t", "tui", "Down")      # to the hottest line
+    tui.tmux("send-keys", "-t", "tui", "Down")      # to the call
+    tui.tmux("send-keys", "-t", "tui", "Enter")
+    screen = tui.wait_for("0x3334")
+    assert symbol("sub_b") in screen and "0x2223" not in screen, screen
+
+
+def test_report_zooms_into_the_kernel(report: Terminal) -> None:
+    """'k' keeps BPF functions: they run in the kernel."""
+    report.wait_for("sub_a")
+    report.tmux("send-keys", "-t", "tui", "k")
+    screen = report.wait_for(", the whole kernel")
+    for name in ("main_prog", "sub_a", "sub_b"):
+        assert symbol(name) in screen, screen

@@ -23,6 +23,11 @@ def call(at: int, target: int) -> bytes:
     return b"\xe8" + struct.pack("<i", target - at - 5)
 
 
+def jmp(at: int, target: int) -> bytes:
+    """`jmp target` for the address at, 5 bytes (struct.error: over 2 GB away)."""
+    return b"\xe9" + struct.pack("<i", target - at - 5)
+
+
 def je(skip: int) -> bytes:
     """`je` over the next skip bytes (-128 to 127), 2 bytes."""
     return b"\x74" + struct.pack("<b", skip)

@@ -102,3 +102,82 @@ int dso__bpf_code(struct dso *dso, struct bpf_code *code)
 		return SYMBOL_ANNOTATE_ERRNO__BPF_NO_CODE;
 	return 0;
 }
+
+/* The addresses at which the source lines of one function begin */
+struct line_starts {
+	const u64	*addrs;
+	u32		nr;
+	u64		func;
+};
+
+static struct line_starts bpil__line_starts(const struct perf_bpil *bpil,
+					    const struct bpf_code *code)
+{
+	const struct bpf_prog_info *info = &bpil->info;
+	const u64 *addrs = (const u64 *)(uintptr_t)info->jited_line_info;
+	struct line_starts starts = { .func = code->addr };
+	u32 i = 0;
+
+	if (!bpil__has(bpil, PERF_BPIL_JITED_LINE_INFO) || !addrs ||
+	    info->jited_line_info_rec_size != sizeof(*addrs))
+		return starts;
+
+	/* in the order of the functions, which have any addresses */
+	while (i < info->nr_jited_line_info && addrs[i] - code->addr >= code->len)
+		i++;
+	starts.addrs = addrs + i;
+	while (i < info->nr_jited_line_info && addrs[i] - code->addr < code->len) {
+		starts.nr++;
+		i++;
+	}
+	return starts;
+}
+
+static bool line_starts__equal(const struct line_starts *left, const struct line_starts *right)
+{
+	/* a program that has no lines, or whose lines could not be read */
+	if (!left->nr || !right->nr)
+		return true;
+	if (left->nr != right->nr)
+		return false;
+
+	for (u32 i = 0; i < left->nr; i++) {
+		if (left->addrs[i] - left->func != right->addrs[i] - right->func)
+			return false;
+	}
+	return true;
+}
+
+/* Only for a dso whose code was found, see dso__bpf_code() */
+static const struct perf_bpil *dso__bpil(struct dso *dso)
+{
+	struct dso_bpf_prog *prog = dso__bpf_prog(dso);
+
+	return perf_env__find_bpf_prog_info(prog->env, prog->id)->info_linear;
+}
+
+/**
+ * dso__has_same_bpf_code - do two loads of a function have the same code?
+ * @left: of type DSO_BINARY_TYPE__BPF_PROG_INFO
+ * @right: of type DSO_BINARY_TYPE__BPF_PROG_INFO, of the same name
+ *
+ * The bytes of the same code differ: the addresses of maps, the distances of calls, and
+ * constants if the JIT blinds them. Compare what does not depend on them, the size
+ * of the function and where its source lines begin.
+ *
+ * Return: true if an offset is the same instruction in both, as far as is known.
+ */
+bool dso__has_same_bpf_code(struct dso *left, struct dso *right)
+{
+	struct line_starts lstarts, rstarts;
+	struct bpf_code lcode, rcode;
+
+	if (dso__bpf_code(left, &lcode) || dso__bpf_code(right, &rcode))
+		return true;
+	if (lcode.len != rcode.len)
+		return false;
+
+	lstarts = bpil__line_starts(dso__bpil(left), &lcode);
+	rstarts = bpil__line_starts(dso__bpil(right), &rcode);
+	return line_starts__equal(&lstarts, &rstarts);
+}

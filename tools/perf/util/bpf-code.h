@@ -33,6 +33,7 @@ int bpil__code(const struct perf_bpil *bpil, u32 sub_id, struct bpf_code *code);
 int bpil__find_code(const struct perf_bpil *bpil, u64 addr, u32 *sub_id,
 		    struct bpf_code *code);
 int dso__bpf_code(struct dso *dso, struct bpf_code *code);
+bool dso__has_same_bpf_code(struct dso *left, struct dso *right);
 #else
 #include <linux/compiler.h>
 #include "annotate.h"
@@ -41,6 +42,12 @@ static inline int dso__bpf_code(struct dso *dso __maybe_unused,
 				struct bpf_code *code __maybe_unused)
 {
 	return SYMBOL_ANNOTATE_ERRNO__BPF_NO_LIBBPF;
+}
+
+static inline bool dso__has_same_bpf_code(struct dso *left __maybe_unused,
+					  struct dso *right __maybe_unused)
+{
+	return true;
 }
 #endif
 

@@ -20,13 +20,16 @@
  * Without CAP_SYS_ADMIN no program can be read.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
 #include <linux/err.h>
+#include <linux/kernel.h>
 #include <linux/perf_event.h>
 #include <linux/time64.h>
 #include <linux/zalloc.h>
@@ -421,9 +424,43 @@ void bpf_sideband__counts(const struct bpf_sideband *sb, struct bpf_sideband_cou
 	counts->unready = sb->queue.nr;
 }
 
-static int fprintf_reason(unsigned long nr, const char *why, FILE *fp)
+static const struct {
+	size_t		count;
+	const char	*why;
+} reasons[] = {
+#define REASON(member, text) { offsetof(struct bpf_sideband_counts, member), text }
+	REASON(gone, "were unloaded too early: the kernel has no attr.bpf_retain"),
+	REASON(denied, "could not be opened: this requires CAP_SYS_ADMIN"),
+	REASON(hidden,
+	       "have hidden code: reading it requires CAP_SYSLOG and kernel.kptr_restrict below 2"),
+	REASON(evicted, "were not retained: raise kernel.perf_bpf_retain_kb"),
+	REASON(unready, "were still being unloaded when perf record ended"),
+	REASON(failed, "could not be read: perf record -v prints why"),
+#undef REASON
+};
+
+/**
+ * bpf_sideband_counts__scnprintf - list the reasons why programs have no code
+ * @counts: the counts at the end of the recording
+ * @prefix: of each line
+ * @buf: gets a line for each reason
+ * @size: size of @buf
+ *
+ * Return: the length of the text; 0 if all programs have code.
+ */
+int bpf_sideband_counts__scnprintf(const struct bpf_sideband_counts *counts,
+				   const char *prefix, char *buf, size_t size)
 {
-	return nr ? fprintf(fp, "  %lu %s\n", nr, why) : 0;
+	int printed = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++) {
+		u64 nr = *(const u64 *)((const char *)counts + reasons[i].count);
+
+		if (nr)
+			printed += scnprintf(buf + printed, size - printed,
+					     "%s%" PRIu64 " %s\n", prefix, nr, reasons[i].why);
+	}
+	return printed;
 }
 
 /**
@@ -435,27 +472,17 @@ static int fprintf_reason(unsigned long nr, const char *why, FILE *fp)
  */
 int bpf_sideband_counts__fprintf(const struct bpf_sideband_counts *counts, FILE *fp)
 {
-	unsigned long missing = counts->loaded - counts->described;
+	u64 missing = counts->loaded - counts->described;
 	int printed = 0;
+	char buf[1024];
 
 	if (missing)
-		printed += fprintf(fp, "[ perf record: %lu/%lu BPF programs without code ]\n",
-				   missing, counts->loaded);
-	printed += fprintf_reason(counts->gone,
-				  "were unloaded too early: the kernel has no attr.bpf_retain", fp);
-	printed += fprintf_reason(counts->denied,
-				  "could not be opened: this requires CAP_SYS_ADMIN", fp);
-	printed += fprintf_reason(counts->hidden,
-				  "have hidden code: reading it requires CAP_SYSLOG and kernel.kptr_restrict below 2",
-				  fp);
-	printed += fprintf_reason(counts->evicted,
-				  "were not retained: raise kernel.perf_bpf_retain_kb", fp);
-	printed += fprintf_reason(counts->unready,
-				  "were still being unloaded when perf record ended", fp);
-	printed += fprintf_reason(counts->failed,
-				  "could not be read: perf record -v prints why", fp);
+		printed += fprintf(fp, "[ perf record: %" PRIu64 "/%" PRIu64 " %s ]\n",
+				   missing, counts->loaded, "BPF programs without code");
+	if (bpf_sideband_counts__scnprintf(counts, "  ", buf, sizeof(buf)))
+		printed += fprintf(fp, "%s", buf);
 	if (counts->lost)
-		printed += fprintf(fp, "[ perf record: lost %lu BPF records: %s ]\n",
+		printed += fprintf(fp, "[ perf record: lost %" PRIu64 " BPF records: %s ]\n",
 				   counts->lost, "some programs may have no code");
 	return printed;
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <linux/compiler.h>
+#include <linux/types.h>
 
 struct evlist;
 struct ksym_log;
@@ -14,6 +15,9 @@ struct record_opts;
 
 /**
  * struct bpf_sideband_counts - BPF programs that were loaded, and how they were read
+ *
+ * perf.data has the members in this order: add new ones at the end.
+ *
  * @loaded: number of all programs
  * @described: their bpf_prog_info was read, with the code
  * @hidden: the kernel hides their code and their addresses from perf
@@ -25,15 +29,15 @@ struct record_opts;
  * @lost: number of records that were lost; some may have been of programs
  */
 struct bpf_sideband_counts {
-	unsigned long loaded;
-	unsigned long described;
-	unsigned long hidden;
-	unsigned long gone;
-	unsigned long denied;
-	unsigned long evicted;
-	unsigned long unready;
-	unsigned long failed;
-	unsigned long lost;
+	u64 loaded;
+	u64 described;
+	u64 hidden;
+	u64 gone;
+	u64 denied;
+	u64 evicted;
+	u64 unready;
+	u64 failed;
+	u64 lost;
 };
 
 struct bpf_sideband;
@@ -51,6 +55,8 @@ bool bpf_sideband__wait(struct bpf_sideband *sb, int wait_ms,
 			const volatile sig_atomic_t *signals, int ignore);
 void bpf_sideband__counts(const struct bpf_sideband *sb, struct bpf_sideband_counts *counts);
 int bpf_sideband_counts__fprintf(const struct bpf_sideband_counts *counts, FILE *fp);
+int bpf_sideband_counts__scnprintf(const struct bpf_sideband_counts *counts,
+				   const char *prefix, char *buf, size_t size);
 #else
 static inline struct ksym_log *bpf_sideband__log(struct bpf_sideband *sb __maybe_unused)
 {
