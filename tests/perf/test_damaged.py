@@ -212,7 +212,8 @@ def test_killed_recording(tmp_path: Path) -> None:
     assert re.search(r"The last \d+ bytes of data are not used", said.err), said
 
 
-@pytest.mark.parametrize("command", ("report", "annotate"))
+@pytest.mark.parametrize("command", (
+    "report", pytest.param("annotate", marks=pytest.mark.both)))
 def test_nothing_to_show(command: str, tmp_path: Path) -> None:
     """If nothing is left, the exit status says so."""
     result = run(tmp_path, killed_at_once(), command, "--stdio")

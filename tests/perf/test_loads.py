@@ -129,6 +129,7 @@ def test_code_of_any_load(tmp_path: Path, known: int) -> None:
     assert "line1 = 1;" in result.out, str(result)
 
 
+@pytest.mark.both
 def test_script_keeps_addresses(tmp_path: Path) -> None:
     """perf script prints the address and the offset of each load."""
     data = recording([load(i) for i in range(3)], [1, 1, 1])
@@ -138,6 +139,7 @@ def test_script_keeps_addresses(tmp_path: Path) -> None:
         [f"{load(i).functions[1].at(HOT):x}", f"{SYMBOL}+{HOT:#x}"] for i in range(3)]
 
 
+@pytest.mark.both
 def test_same_tag_other_name(tmp_path: Path) -> None:
     """Functions of one tag with other names are other functions."""
     other = load(1)

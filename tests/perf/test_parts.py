@@ -96,6 +96,7 @@ def test_counts_of_other_versions(record: Record, tmp_path: Path) -> None:
     assert report.status == 0 and "# 3 samples in 1 entries" in report.out, report
 
 
+@pytest.mark.both
 def test_nothing_is_told_of_programs_with_code(tmp_path: Path) -> None:
     """If all sampled programs have code, there is no line about it."""
     unknown_program(counts(*COUNTS), [PROGRAM]).write(tmp_path / "perf.data")

@@ -360,11 +360,8 @@ void machine__exit_bpf_loads(struct machine *machine)
 /* The code that the map is of, unless other text has cut the map since. */
 static struct bpf_func_code *map__bpf_func_code(const struct map *map)
 {
-	struct bpf_func_code *code;
+	struct bpf_func_code *code = dso__bpf_prog(map__dso(map))->code;
 
-	if (!map || !dso__is_bpf_prog(map__dso(map)))
-		return NULL;
-	code = dso__bpf_prog(map__dso(map))->code;
 	return code && code->map && map__size(code->map) == map__size(map) ? code : NULL;
 }
 
@@ -391,6 +388,9 @@ static void __map_symbol__merge_bpf_loads(struct map_symbol *ms)
  */
 void map_symbol__merge_bpf_loads(struct map_symbol *ms)
 {
+	if (!ms->map || !dso__is_bpf_prog(map__dso(ms->map)))
+		return;
+
 	lock_loads();
 	__map_symbol__merge_bpf_loads(ms);
 	unlock_loads();
@@ -405,6 +405,9 @@ void map_symbol__merge_bpf_loads(struct map_symbol *ms)
 void map_symbol__get_merged_bpf_loads(struct map_symbol *ms)
 {
 	struct map_symbol merged = *ms;
+
+	if (!ms->map || !dso__is_bpf_prog(map__dso(ms->map)))
+		return;
 
 	lock_loads();
 	__map_symbol__merge_bpf_loads(&merged);
