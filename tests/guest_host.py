@@ -30,6 +30,7 @@ PLAN = TOP / "tests/guest/plan"
 MODULE_KERNELS = ("series", "base", "debug")
 SELFTESTS = paths.TESTS["selftests"].path
 SHELL_TESTS = paths.LINUX / "tools/perf/tests/shell"
+FTRACE = paths.LINUX / "tools/testing/selftests/ftrace"
 # More failures than these are no accident, and are not repeated.
 MAX_REPEATED = 4
 # pytest's record_property
@@ -66,7 +67,8 @@ class Session(NamedTuple):
 
 def programs(entry: Entry) -> List[pathlib.Path]:
     """The file that an entry of the plan runs, if there is one on the host."""
-    folders = {"kselftest": SELFTESTS, "perf-shell": SHELL_TESTS, "script": PLAN.parent}
+    folders = {"kselftest": SELFTESTS, "perf-shell": SHELL_TESTS, "script": PLAN.parent,
+               "ftrace": FTRACE / "test.d"}
     return [folders[entry.kind] / entry.path] if entry.kind in folders else []
 
 
@@ -77,7 +79,7 @@ def check_programs(plan: List[Entry], perf: pathlib.Path) -> None:
     program that was never built must not count as one.
     """
     missing = [str(path) for path in [perf, *chain.from_iterable(map(programs, plan))]
-               if not os.access(path, os.X_OK)]
+               if not os.access(path, os.R_OK if path.suffix == ".tc" else os.X_OK)]
     if missing:
         raise FileNotFoundError(f"not there or not executable: "
                                 f"{', '.join(missing)}; run `make perf` "
@@ -121,7 +123,8 @@ class Runs(NamedTuple):
         command = ["env", *(f"{name}={value}" for name, value in self.environment.items()),
                    str(TOP / "stack/session"), "plan", "--plan", str(self.plan_file),
                    "--perf", str(PERF[SUBJECT]), "--selftests", str(SELFTESTS),
-                   "--shell-tests", str(SHELL_TESTS), "--seconds", str(self.seconds_each),
+                   "--shell-tests", str(SHELL_TESTS), "--ftrace", str(FTRACE),
+                   "--seconds", str(self.seconds_each),
                    *(["--debug"] if self.kernel == "debug" else []),
                    *(word for entry in entries for word in ("--only", entry.name))]
         print(f"{len(entries)} tests planned on kernel {self.kernel}:",

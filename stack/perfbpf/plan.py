@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Collection, NamedTuple
 
-KINDS = ("kselftest", "perf-shell", "kunit", "script")
+KINDS = ("kselftest", "perf-shell", "ftrace", "kunit", "script")
 WORDS = ("both", "perf", "debug", "beside")
 
 

@@ -2,7 +2,7 @@
 """Run tests in the guest.
 
   session plan --plan FILE --perf PROGRAM --selftests DIR --shell-tests DIR
-               [--debug] [--seconds N] [--only NAME]...
+               --ftrace DIR [--debug] [--seconds N] [--only NAME]...
   session units GROUP TESTS UNITS
 
 `plan` runs the series' own tests, as FILE lists them or those of them that are named,
@@ -31,6 +31,8 @@ from perfbpf.program import run_program
 
 SCRIPTS = TOP / "tests/guest"
 SKIP_STATUS = {"kselftest": 4, "perf-shell": 2, "script": 2}
+# A case that the kernel lacks something for has to fail.
+FTRACE_OPTIONS = ("--fail-unsupported", "--fail-unresolved")
 KEPT_LINES = 400
 # How often measure_speed() adds, and the seconds that took in a guest of two CPUs under
 # TCG, on an EPYC machine that did nothing else: the machine that time limits are for.
@@ -43,12 +45,23 @@ class Place(NamedTuple):
     perf: Path
     selftests: Path
     shell_tests: Path
+    ftrace: Path            # the directory of ftracetest
 
     def program(self, entry: Entry) -> Path:
         """The file that an entry of the plan runs."""
         folders = {"kselftest": self.selftests, "perf-shell": self.shell_tests,
-                   "script": SCRIPTS}
+                   "script": SCRIPTS, "ftrace": self.ftrace / "test.d"}
         return folders[entry.kind] / entry.path
+
+    def command(self, entry: Entry) -> list[str]:
+        """The command that runs it."""
+        if entry.kind == "ftrace":
+            return units.ftrace_command(self.ftrace, entry.path, *FTRACE_OPTIONS)
+        return [str(self.program(entry))]
+
+    def has(self, entry: Entry) -> bool:
+        """Can it be run? ftracetest reads its cases."""
+        return os.access(self.program(entry), os.R_OK if entry.kind == "ftrace" else os.X_OK)
 
 
 def environment(place: Place, home: str) -> dict[str, str]:
@@ -88,7 +101,7 @@ def result_line(entry: Entry, number: int, status: int, lines: list[str]) -> str
     """Return the KTAP line for an exit status; a skip without a reason fails."""
     if status == 0:
         return f"ok {number} {entry.name}"
-    if status == SKIP_STATUS[entry.kind]:
+    if status == SKIP_STATUS.get(entry.kind):
         reason = skip_reason(lines)
         if reason:
             return f"ok {number} {entry.name} # SKIP {reason}"
@@ -126,8 +139,8 @@ def run_entry(entry: Entry, place: Place, seconds: float) -> Ended:
     program = place.program(entry)
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="guest-test-") as home:
-        status, lines = run_program([str(program)], program.parent, environment(place, home),
-                                    seconds)
+        status, lines = run_program(place.command(entry), program.parent,
+                                    environment(place, home), seconds)
     return Ended(status, lines, time.monotonic() - begun)
 
 
@@ -148,12 +161,11 @@ def run_slot(ktap: Writer, first: int, slot: list[Entry], place: Place, seconds:
     """
     if slot[0].kind == "kunit":
         return int(not run_kunit(ktap, first, slot[0]))
-    missing = [place.program(entry) for entry in slot
-               if not os.access(place.program(entry), os.X_OK)]
+    missing = [place.program(entry) for entry in slot if not place.has(entry)]
     if missing:
         for program in missing:
             ktap.line(f"# {program} is missing or cannot be executed; run `make selftests`"
-                      " (kselftest) or `make tree` (perf-shell)")
+                      " (kselftest) or `make tree` (perf-shell, ftrace)")
         for number, entry in enumerate(slot, first):
             ktap.line(f"not ok {number} {entry.name} # no such program, or none beside it")
         return len(slot)
@@ -198,7 +210,7 @@ def parse_options() -> argparse.Namespace:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     kinds = parser.add_subparsers(dest="kind", required=True)
     plan = kinds.add_parser("plan")
-    for name in ("--plan", "--perf", "--selftests", "--shell-tests"):
+    for name in ("--plan", "--perf", "--selftests", "--shell-tests", "--ftrace"):
         plan.add_argument(name, type=Path, required=True)
     plan.add_argument("--debug", action="store_true", help="the kernel is the debug kernel")
     plan.add_argument("--seconds", type=float, default=300,
@@ -221,7 +233,7 @@ def main() -> int:
         units.run(options.group, options.tests, names, results)
         return 0
     place = Place(options.perf.resolve(), options.selftests.resolve(),
-                  options.shell_tests.resolve())
+                  options.shell_tests.resolve(), options.ftrace.resolve())
     entries = read_plan(options.plan, options.debug)
     if options.only:
         entries = select(entries, options.only)

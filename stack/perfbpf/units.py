@@ -178,9 +178,9 @@ def of_startup(ended: Ended) -> Iterator[Result]:
 
 # How a unit is run
 
-def ftrace_command(tests: Path, unit: str) -> list[str]:
+def ftrace_command(tests: Path, unit: str, *options: str) -> list[str]:
     """ftracetest for one test case; its log goes where the guest may write."""
-    return [str(tests / "ftracetest"), "-v", "--logdir",
+    return [str(tests / "ftracetest"), "-v", *options, "--logdir",
             tempfile.mkdtemp(prefix="ftrace-log-"), str(tests / "test.d" / unit)]
 
 
