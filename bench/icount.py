@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Counts of instructions in a guest, for bench/ksymbol, bpf-event and sample-data.
+"""Counts of instructions in a guest, for bench/ksymbol, bpf-event, sample-data and
+probe-events.
 
 Under qemu's -icount shift=0 time is a count of instructions: an instruction
 takes a nanosecond, and whatever else the machine does makes no difference.

@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a probe is on, and which types the function there has.
+ *
+ * A name does not tell the function: in a small kernel nine are called type_show(),
+ * and a module may have one more. BTF has at most one FUNC of a name in each object,
+ * which is the core kernel or a module, and it has no addresses. So types are found
+ * from the address:
+ *
+ *   target -> address -> the object that owns it, and its symbol there
+ *          -> the FUNC of exactly that name in the object's own BTF
+ *
+ * There are none, for a reason that the user is told, if
+ *
+ * - the address is not the entry of a function, or in text that has no BTF, as that
+ *   of BPF programs and trampolines;
+ * - the symbol has a suffix (.isra.0, .constprop.0, .part.0): the compiler changed the
+ *   arguments, and BTF has those of the source;
+ * - the object has several functions of this name. A pahole before 1.25 takes the
+ *   prototype of any of them, and later ones write a FUNC only if the prototypes are
+ *   the same, or none at all;
+ * - several objects have functions of this name, which an fprobe event is all on.
+ *   Then the caller makes a probe for each object.
+ */
+#include <linux/btf.h>
+#include <linux/cred.h>
+#include <linux/ftrace.h>
+#include <linux/kallsyms.h>
+#include <linux/kprobes.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+
+#include "trace_btf.h"
+#include "trace_probe.h"
+#include "trace_probe_target.h"
+
+/* The target of a uprobe is PATH:OFFSET. A path may also be what follows an '@'. */
+bool probe_target_is_uprobe(const char *spec)
+{
+	const char *slash = strchr(spec, '/');
+	const char *at = strchr(spec, '@');
+
+	return slash && strchr(spec, ':') && (spec[0] == '/' || !at || slash < at);
+}
+
+bool probe_target_is_core(const struct probe_target *target)
+{
+	return target->module && !strcmp(target->module, PROBE_TARGET_CORE);
+}
+
+/* Split MOD: from @text. Return what follows, or NULL if MOD is empty. */
+static char *split_module(struct probe_target *target, char *text)
+{
+	char *colon = strchr(text, ':');
+
+	if (!colon)
+		return text;
+	*colon = '\0';
+	target->module = text;
+	return *text ? colon + 1 : NULL;
+}
+
+/* SYM[+OFF] or ADDR, in @text, which is kept. */
+static int parse_place(struct probe_target *target, char *text)
+{
+	long offset = 0;
+	char *sign;
+
+	if (!target->module && !kstrtoul(text, 0, &target->addr))
+		return 0;
+
+	/* A glob pattern may contain a hyphen. */
+	sign = strpbrk(text, target->all ? "+" : "+-");
+	if (sign) {
+		if (kstrtol(sign, 0, &offset) || offset < 0 || offset > UINT_MAX)
+			return -EINVAL;
+		*sign = '\0';
+	}
+	if (!*text)
+		return -EINVAL;
+	target->symbol = text;
+	target->offset = offset;
+	return 0;
+}
+
+/**
+ * probe_target_parse - parse what a probe is on
+ * @target: the result, for probe_target_free()
+ * @spec: [MOD:]SYM[+OFF][%return] or ADDR[%return]
+ * @all: is it on all functions SYM?
+ *
+ * Logs errors at the argument that trace_probe_log_set_index() has set.
+ * Context: Process. Holds dyn_event_ops_mutex.
+ * Return: 0, -EINVAL or -ENOMEM.
+ */
+int probe_target_parse(struct probe_target *target, const char *spec, bool all)
+{
+	char *text, *percent;
+	const char *at = strchr(spec, '@');
+
+	*target = (struct probe_target){ .all = all };
+	if (at) {
+		trace_probe_log_err(at - spec, TARGET_FILE);
+		return -EINVAL;
+	}
+
+	text = kstrdup(spec, GFP_KERNEL);
+	if (!text)
+		return -ENOMEM;
+	target->buf = text;
+
+	percent = strchr(text, '%');
+	if (percent) {
+		if (strcmp(percent, "%return")) {
+			trace_probe_log_err(percent - text, BAD_ADDR_SUFFIX);
+			goto err;
+		}
+		*percent = '\0';
+		target->is_return = true;
+	}
+
+	text = split_module(target, text);
+	if (!text || parse_place(target, text)) {
+		trace_probe_log_err(0, BAD_PROBE_ADDR);
+		goto err;
+	}
+	return 0;
+err:
+	probe_target_free(target);
+	return -EINVAL;
+}
+
+/**
+ * probe_target_from_func - make the target of a perf event's kprobe
+ * @target: the result, for probe_target_free()
+ * @func: [MOD:]SYM
+ *
+ * Context: Process.
+ * Return: 0, -ENOENT or -ENOMEM.
+ */
+int probe_target_from_func(struct probe_target *target, const char *func)
+{
+	*target = (struct probe_target){ .buf = kstrdup(func, GFP_KERNEL) };
+	if (!target->buf)
+		return -ENOMEM;
+	target->symbol = split_module(target, target->buf);
+	return target->symbol && *target->symbol ? 0 : -ENOENT;
+}
+
+void probe_target_free(struct probe_target *target)
+{
+	kfree(target->funcs);
+	kfree(target->buf);
+	*target = (struct probe_target){};
+}
+
+/**
+ * probe_target_name - the symbol as kprobes take it
+ * @target: a target with a symbol
+ *
+ * The core kernel is searched first, so that its symbols need no prefix.
+ * Return: [MOD:]SYM, to be freed, or NULL if there is no memory.
+ */
+char *probe_target_name(const struct probe_target *target)
+{
+	if (!target->module || probe_target_is_core(target))
+		return kstrdup(target->symbol, GFP_KERNEL);
+	return kasprintf(GFP_KERNEL, "%s:%s", target->module, target->symbol);
+}
+
+/* From this version on pahole leaves out functions whose prototypes differ. */
+#define PAHOLE_CONSISTENT_FUNC	125
+
+#define MAX_FUNCS	16
+
+/* The functions of a name, in the order of the search: first the core kernel's. */
+struct probe_funcs {
+	const char	*symbol;
+	unsigned int	nr_symbols;	/* data too */
+	unsigned int	nr;
+	unsigned int	nr_objects;
+	unsigned long	addrs[MAX_FUNCS];	/* of the first of them */
+	/* of the last one that was found */
+	char		object[MODULE_NAME_LEN];
+};
+
+/* Copy the name of the object that owns @addr, or return -ENOENT: it is no text. */
+static int object_name(unsigned long addr, char *name)
+{
+	struct module *mod;
+
+	if (core_kernel_text(addr)) {
+		strscpy(name, PROBE_TARGET_CORE, MODULE_NAME_LEN);
+		return 0;
+	}
+	guard(rcu)();
+	mod = __module_text_address(addr);
+	if (!mod)
+		return -ENOENT;
+	strscpy(name, module_name(mod), MODULE_NAME_LEN);
+	return 0;
+}
+
+static int add_symbol(void *data, unsigned long addr)
+{
+	struct probe_funcs *funcs = data;
+	char object[MODULE_NAME_LEN];
+
+	funcs->nr_symbols++;
+	if (object_name(addr, object))
+		return 0;
+	if (strcmp(object, funcs->object)) {
+		strscpy(funcs->object, object);
+		funcs->nr_objects++;
+	}
+	if (funcs->nr < MAX_FUNCS)
+		funcs->addrs[funcs->nr] = addr;
+	funcs->nr++;
+	return 0;
+}
+
+static int add_module_symbol(void *data, const char *name, unsigned long addr)
+{
+	struct probe_funcs *funcs = data;
+
+	return strcmp(name, funcs->symbol) ? 0 : add_symbol(data, addr);
+}
+
+/* Find the functions @symbol in @module, in the core kernel, or with NULL in both. */
+static void find_funcs(struct probe_funcs *funcs, const char *module, const char *symbol,
+		       bool all)
+{
+	bool core = module && !strcmp(module, PROBE_TARGET_CORE);
+
+	*funcs = (struct probe_funcs){ .symbol = symbol };
+	if (!module || core)
+		kallsyms_on_each_match_symbol(add_symbol, symbol, funcs);
+	if (core || (!module && !all && funcs->nr_symbols))
+		return;
+	module_kallsyms_on_each_symbol(module, add_module_symbol, funcs);
+}
+
+/* Search once; the target keeps the result. */
+static struct probe_funcs *target_funcs(struct probe_target *target)
+{
+	if (!target->funcs) {
+		target->funcs = kmalloc_obj(*target->funcs);
+		if (target->funcs)
+			find_funcs(target->funcs, target->module, target->symbol, target->all);
+	}
+	return target->funcs;
+}
+
+static bool module_is_loaded(const char *name)
+{
+#ifdef CONFIG_MODULES
+	guard(rcu)();
+	return find_module(name);
+#else
+	return false;
+#endif
+}
+
+/**
+ * probe_target_check - is a kprobe's target one symbol?
+ * @target: the target
+ *
+ * Context: Process.
+ * Return: 0, also if its module is not loaded; -ENOENT: no such symbol;
+ * -EADDRNOTAVAIL: there are several; -ENOMEM.
+ */
+int probe_target_check(struct probe_target *target)
+{
+	const struct probe_funcs *funcs;
+
+	if (!target->symbol)
+		return 0;
+	if (target->module && !probe_target_is_core(target) && !module_is_loaded(target->module))
+		return 0;
+	funcs = target_funcs(target);
+	if (!funcs)
+		return -ENOMEM;
+	if (funcs->nr_symbols > 1)
+		return -EADDRNOTAVAIL;
+	return funcs->nr_symbols ? 0 : -ENOENT;
+}
+
+/* The address of a target, which is the first one if it has several; 0: it has none. */
+unsigned long probe_target_address(struct probe_target *target)
+{
+	const struct probe_funcs *funcs;
+
+	if (!target->symbol)
+		return target->addr;
+	funcs = target_funcs(target);
+	return funcs && funcs->nr ? funcs->addrs[0] + target->offset : 0;
+}
+
+/**
+ * probe_target_objects - list the objects that have functions of a target's name
+ * @target: a target without a module
+ * @objects: room for PROBE_TARGET_OBJECTS names of modules, or "vmlinux"
+ *
+ * Context: Process.
+ * Return: how many, or -E2BIG: more than there is room for, or -ENOMEM.
+ */
+int probe_target_objects(struct probe_target *target, char (*objects)[MODULE_NAME_LEN])
+{
+	const struct probe_funcs *funcs = target_funcs(target);
+	char object[MODULE_NAME_LEN];
+	int i, nr = 0;
+
+	if (!funcs)
+		return -ENOMEM;
+	if (funcs->nr > MAX_FUNCS && funcs->nr_objects > 1)
+		return -E2BIG;
+	for (i = 0; i < min(funcs->nr, MAX_FUNCS); i++) {
+		if (object_name(funcs->addrs[i], object) ||
+		    (nr && !strcmp(objects[nr - 1], object)))
+			continue;
+		if (nr == PROBE_TARGET_OBJECTS)
+			return -E2BIG;
+		strscpy(objects[nr++], object);
+	}
+	return nr;
+}
+
+/**
+ * probe_addr_name - name the function at an address, to recognize it later
+ * @addr: an address of the core kernel or of a module
+ *
+ * Context: Process.
+ * Return: MOD:SYM, to be freed, or NULL if there is no function or no memory.
+ */
+char *probe_addr_name(unsigned long addr)
+{
+	char *symbol __free(kfree) = kmalloc(KSYM_NAME_LEN, GFP_KERNEL);
+	char object[MODULE_NAME_LEN];
+
+	if (!symbol || object_name(addr, object) ||
+	    !kallsyms_lookup(addr, NULL, NULL, NULL, symbol))
+		return NULL;
+	return kasprintf(GFP_KERNEL, "%s:%s", object, symbol);
+}
+
+#ifdef CONFIG_PROBE_EVENTS_BTF_ARGS
+
+static bool is_entry(unsigned long addr, unsigned long offset)
+{
+	/* The call of ftrace may be behind a landing pad, as x86's ENDBR. */
+	if (!offset || ftrace_location(addr - offset) == addr)
+		return true;
+#ifdef CONFIG_KPROBES
+	return !kprobe_on_func_entry((kprobe_opcode_t *)addr, NULL, 0);
+#else
+	return false;
+#endif
+}
+
+static int no_types(struct probe_types *types, int err)
+{
+	types->err = err;
+	return -ENOENT;
+}
+
+/* List the functions with their addresses and the symbol before each of them. */
+static void list_funcs(struct probe_types *types, const struct probe_funcs *funcs)
+{
+	bool show_addr = kallsyms_show_value(current_cred());
+	char before[KSYM_SYMBOL_LEN];
+	int i, len = 0;
+
+	for (i = 0; i < min(funcs->nr, MAX_FUNCS); i++) {
+		if (!kallsyms_lookup(funcs->addrs[i] - 1, NULL, NULL, NULL, before))
+			strscpy(before, "?");
+		if (len + strlen(before) + 40 > sizeof(types->detail))
+			break;
+		len += scnprintf(types->detail + len, sizeof(types->detail) - len,
+				 i ? ", " : "");
+		if (show_addr)
+			len += scnprintf(types->detail + len, sizeof(types->detail) - len,
+					 "0x%lx ", funcs->addrs[i]);
+		len += scnprintf(types->detail + len, sizeof(types->detail) - len,
+				 "behind %s", before);
+	}
+	if (i < funcs->nr)
+		scnprintf(types->detail + len, sizeof(types->detail) - len,
+			  " and %u more", funcs->nr - i);
+}
+
+/* List MOD:SYM of each object. */
+static void list_objects(struct probe_types *types, struct probe_target *target)
+{
+	char (*objects)[MODULE_NAME_LEN] __free(kfree) =
+		kcalloc(PROBE_TARGET_OBJECTS, MODULE_NAME_LEN, GFP_KERNEL);
+	int i, nr, len = 0;
+
+	nr = objects ? probe_target_objects(target, objects) : 0;
+	for (i = 0; i < nr; i++)
+		len += scnprintf(types->detail + len, sizeof(types->detail) - len,
+				 "%s%s:%s", i ? ", " : "", objects[i], target->symbol);
+}
+
+/* The types of the function @name at @addr. @funcs are those of that name. */
+static int types_at(unsigned long addr, const char *name, const struct probe_funcs *funcs,
+		    struct probe_types *types)
+{
+	if (strchr(name, '.'))
+		return no_types(types, TP_ERR_BTF_SUFFIX);
+	if (funcs->nr == 1 || CONFIG_PAHOLE_VERSION >= PAHOLE_CONSISTENT_FUNC)
+		types->proto = btf_find_func_proto(addr, name, &types->btf);
+	if (types->proto)
+		return 0;
+	if (funcs->nr == 1)
+		return no_types(types, TP_ERR_NO_BTF_ENTRY);
+	list_funcs(types, funcs);
+	return no_types(types, TP_ERR_BTF_AMBIGUOUS);
+}
+
+/* The types of the function that begins at @addr. */
+static int types_of_addr(unsigned long addr, struct probe_types *types)
+{
+	struct probe_funcs *funcs __free(kfree) = kmalloc_obj(*funcs);
+	char *name __free(kfree) = kmalloc(KSYM_NAME_LEN, GFP_KERNEL);
+	char object[MODULE_NAME_LEN];
+	unsigned long offset;
+
+	if (!funcs || !name)
+		return no_types(types, TP_ERR_NO_BTF_ENTRY);
+	if (object_name(addr, object) || !kallsyms_lookup(addr, NULL, &offset, NULL, name))
+		return no_types(types, TP_ERR_NO_BTF_ENTRY);
+	if (!is_entry(addr, offset))
+		return no_types(types, TP_ERR_BTF_NOT_ENTRY);
+	find_funcs(funcs, object, name, true);
+	return types_at(addr, name, funcs, types);
+}
+
+/**
+ * probe_target_types - find the prototype of the function that a target is
+ * @target: the target
+ * @types: the result. Its BTF is to be put.
+ *
+ * Context: Process. Takes no lock that probe events take.
+ * Return: 0, or -ENOENT and the reason in @types.
+ */
+int probe_target_types(struct probe_target *target, struct probe_types *types)
+{
+	const struct probe_funcs *funcs;
+	unsigned long addr;
+
+	*types = (struct probe_types){};
+	if (!target->symbol || target->offset) {
+		addr = probe_target_address(target);
+		return addr ? types_of_addr(addr, types) : no_types(types, TP_ERR_NO_BTF_ENTRY);
+	}
+	if (strpbrk(target->symbol, "*?["))
+		return no_types(types, TP_ERR_NO_BTF_ENTRY);
+
+	funcs = target_funcs(target);
+	if (!funcs)
+		return no_types(types, TP_ERR_NO_BTF_ENTRY);
+	if (!funcs->nr && target->module && !probe_target_is_core(target) &&
+	    !module_is_loaded(target->module))
+		return no_types(types, TP_ERR_MOD_NOT_LOADED);
+	if (!funcs->nr)
+		return no_types(types, TP_ERR_NO_BTF_ENTRY);
+	if (funcs->nr_objects > 1) {
+		list_objects(types, target);
+		return no_types(types, TP_ERR_BTF_OBJECTS);
+	}
+	return types_at(funcs->addrs[0], target->symbol, funcs, types);
+}
+
+/**
+ * probe_addr_proto - find the prototype of the function that begins at an address
+ * @addr: the address of its symbol, or where ftrace has patched it
+ * @btf_p: the BTF of the result, to be put
+ *
+ * Context: Process.
+ * Return: the FUNC_PROTO, or NULL.
+ */
+const struct btf_type *probe_addr_proto(unsigned long addr, struct btf **btf_p)
+{
+	struct probe_types *types __free(kfree) = kzalloc_obj(*types);
+
+	if (!types || types_of_addr(addr, types))
+		return NULL;
+	*btf_p = types->btf;
+	return types->proto;
+}
+
+#endif /* CONFIG_PROBE_EVENTS_BTF_ARGS */

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Functions for probe events with BTF arguments: names that probe-sample-b has too,
+ * with other or the same arguments, and arguments that are hard to find.
+ */
+#include "probe-sample.h"
+
+/* probe-sample-b has a structure of this name with other members. */
+struct sample_point {
+	int x;
+	int y;
+};
+
+struct sample_bits {
+	unsigned int	lead:3;
+	int		negative:5;
+	unsigned int	byte:8;
+	unsigned int	tail:11;
+};
+
+struct sample_pair {
+	unsigned long	first;
+	unsigned long	second;
+};
+
+struct sample_big {
+	unsigned long	words[5];
+};
+
+static noinline __noipa int sample_shared(int count, const char *name, struct sample_point *point)
+{
+	return count + name[0] + point->x;
+}
+
+static noinline __noipa int sample_same(unsigned int value, struct sample_point *point)
+{
+	return value + point->y;
+}
+
+static noinline __noipa int sample_only_a(unsigned char small, struct sample_bits *bits)
+{
+	return small + bits->negative;
+}
+
+static noinline __noipa int sample_pair(int before, struct sample_pair pair, int behind)
+{
+	return before + pair.second + behind;
+}
+
+static noinline __noipa int sample_big(int before, struct sample_big big, int behind)
+{
+	return before + big.words[4] + behind;
+}
+
+static noinline __noipa struct sample_big sample_returns(int first, short second)
+{
+	return (struct sample_big){ .words = { first, second } };
+}
+
+#ifdef __SIZEOF_INT128__
+static noinline __noipa int sample_wide(int before, __int128 wide, int behind)
+{
+	return before + (int)wide + behind;
+}
+#endif
+
+static void sample_run(void)
+{
+	struct sample_bits bits = { .lead = 5, .negative = -6, .byte = 77, .tail = 1234 };
+	struct sample_pair pair = { .first = 21, .second = 22 };
+	struct sample_big big = { .words = { 31, 32, 33, 34, 35 } };
+	struct sample_point point = { .x = 1, .y = 2 };
+
+	sample_shared(-3, "from_a", &point);
+	sample_same(101, &point);
+	sample_only_a(200, &bits);
+	sample_pair(11, pair, 12);
+	sample_big(13, big, 14);
+	sample_returns(15, -16);
+#ifdef __SIZEOF_INT128__
+	sample_wide(17, 18, 19);
+#endif
+}
+
+MODULE_DESCRIPTION("Sample of functions for probe events, first of two");

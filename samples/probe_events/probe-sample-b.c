@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The second of two modules with functions for probe events; see probe-sample-a.c. */
+#include "probe-sample.h"
+
+struct sample_point {
+	long z;
+	int y;
+	int x;
+};
+
+static noinline __noipa long sample_shared(struct sample_point *point, u8 flags, s64 weight)
+{
+	return point->z + flags + weight;
+}
+
+static noinline __noipa int sample_same(unsigned int value, struct sample_point *point)
+{
+	return value + point->y;
+}
+
+static void sample_run(void)
+{
+	struct sample_point point = { .x = 3, .y = 4, .z = 5 };
+
+	sample_shared(&point, 250, -7);
+	sample_same(102, &point);
+}
+
+MODULE_DESCRIPTION("Sample of functions for probe events, second of two");
