@@ -8,7 +8,13 @@
  * from the address:
  *
  *   target -> address -> the object that owns it, and its symbol there
- *          -> the FUNC of exactly that name in the object's own BTF
+ *          -> the FUNC of exactly that name in the object's BTF
+ *
+ * A module's BTF has only what differs from that of the core kernel: a FUNC that it lacks
+ * is there, with the same prototype. Two cases cannot be seen: a function of a module that
+ * has no debug information, or whose arguments are not where the ABI has them, so that
+ * pahole left it out, and, with a pahole before 1.25, a name that
+ * another function has as well which is inlined everywhere.
  *
  * There are none, for a reason that the user is told, if
  *
@@ -34,13 +40,17 @@
 #include "trace_probe.h"
 #include "trace_probe_target.h"
 
-/* The target of a uprobe is PATH:OFFSET. A path may also be what follows an '@'. */
+/*
+ * The target of a uprobe is PATH:OFFSET. SYM@FILE has a path too, but no offset after it,
+ * and the colon of MOD:SYM@FILE is before it.
+ */
 bool probe_target_is_uprobe(const char *spec)
 {
-	const char *slash = strchr(spec, '/');
-	const char *at = strchr(spec, '@');
+	const char *slash = strrchr(spec, '/');
 
-	return slash && strchr(spec, ':') && (spec[0] == '/' || !at || slash < at);
+	if (!slash || !strchr(spec, ':'))
+		return false;
+	return !strchr(spec, '@') || strchr(slash, ':');
 }
 
 bool probe_target_is_core(const struct probe_target *target)
@@ -179,6 +189,7 @@ struct probe_funcs {
 	unsigned int	nr_symbols;	/* data too */
 	unsigned int	nr;
 	unsigned int	nr_objects;
+	unsigned long	first;		/* the first symbol */
 	unsigned long	addrs[MAX_FUNCS];	/* of the first of them */
 	/* of the last one that was found */
 	char		object[MODULE_NAME_LEN];
@@ -206,7 +217,8 @@ static int add_symbol(void *data, unsigned long addr)
 	struct probe_funcs *funcs = data;
 	char object[MODULE_NAME_LEN];
 
-	funcs->nr_symbols++;
+	if (!funcs->nr_symbols++)
+		funcs->first = addr;
 	if (object_name(addr, object))
 		return 0;
 	if (strcmp(object, funcs->object)) {
@@ -293,7 +305,8 @@ unsigned long probe_target_address(struct probe_target *target)
 	if (!target->symbol)
 		return target->addr;
 	funcs = target_funcs(target);
-	return funcs && funcs->nr ? funcs->addrs[0] + target->offset : 0;
+	/* A symbol as _text is no function, but what is at an offset may be one. */
+	return funcs && funcs->first ? funcs->first + target->offset : 0;
 }
 
 /**
@@ -347,7 +360,7 @@ char *probe_addr_name(unsigned long addr)
 
 static bool is_entry(unsigned long addr, unsigned long offset)
 {
-	/* The call of ftrace may be behind a landing pad, as x86's ENDBR. */
+	/* The call of ftrace may come after a landing pad, as x86's ENDBR. */
 	if (!offset || ftrace_location(addr - offset) == addr)
 		return true;
 #ifdef CONFIG_KPROBES
@@ -373,15 +386,15 @@ static void list_funcs(struct probe_types *types, const struct probe_funcs *func
 	for (i = 0; i < min(funcs->nr, MAX_FUNCS); i++) {
 		if (!kallsyms_lookup(funcs->addrs[i] - 1, NULL, NULL, NULL, before))
 			strscpy(before, "?");
-		if (len + strlen(before) + 40 > sizeof(types->detail))
+		if (len + strlen(before) + 48 > sizeof(types->detail))
 			break;
-		len += scnprintf(types->detail + len, sizeof(types->detail) - len,
+		len += scnprintf(types->detail + len, sizeof(types->detail) - len, "%s",
 				 i ? ", " : "");
 		if (show_addr)
 			len += scnprintf(types->detail + len, sizeof(types->detail) - len,
 					 "0x%lx ", funcs->addrs[i]);
 		len += scnprintf(types->detail + len, sizeof(types->detail) - len,
-				 "behind %s", before);
+				 "after %s", before);
 	}
 	if (i < funcs->nr)
 		scnprintf(types->detail + len, sizeof(types->detail) - len,

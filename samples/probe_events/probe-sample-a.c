@@ -3,6 +3,8 @@
  * Functions for probe events with BTF arguments: names that probe-sample-b has too,
  * with other or the same arguments, and arguments that are hard to find.
  */
+#include <linux/fs.h>
+
 #include "probe-sample.h"
 
 /* probe-sample-b has a structure of this name with other members. */
@@ -42,14 +44,22 @@ static noinline __noipa int sample_only_a(unsigned char small, struct sample_bit
 	return small + bits->negative;
 }
 
-static noinline __noipa int sample_pair(int before, struct sample_pair pair, int behind)
+/* As in the core kernel (fs/proc/self.c), so that BTF has one prototype for both. */
+static noinline __noipa const char *proc_self_get_link(struct dentry *dentry,
+						       struct inode *inode,
+						       struct delayed_call *done)
 {
-	return before + pair.second + behind;
+	return done ? NULL : (const char *)inode;
 }
 
-static noinline __noipa int sample_big(int before, struct sample_big big, int behind)
+static noinline __noipa int sample_pair(int before, struct sample_pair pair, int after)
 {
-	return before + big.words[4] + behind;
+	return before + pair.second + after;
+}
+
+static noinline __noipa int sample_big(int before, struct sample_big big, int after)
+{
+	return before + big.words[4] + after;
 }
 
 static noinline __noipa struct sample_big sample_returns(int first, short second)
@@ -58,9 +68,9 @@ static noinline __noipa struct sample_big sample_returns(int first, short second
 }
 
 #ifdef __SIZEOF_INT128__
-static noinline __noipa int sample_wide(int before, __int128 wide, int behind)
+static noinline __noipa int sample_wide(int before, __int128 wide, int after)
 {
-	return before + (int)wide + behind;
+	return before + (int)wide + after;
 }
 #endif
 
@@ -74,6 +84,7 @@ static void sample_run(void)
 	sample_shared(-3, "from_a", &point);
 	sample_same(101, &point);
 	sample_only_a(200, &bits);
+	proc_self_get_link(NULL, NULL, NULL);
 	sample_pair(11, pair, 12);
 	sample_big(13, big, 14);
 	sample_returns(15, -16);
