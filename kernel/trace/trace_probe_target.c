@@ -31,10 +31,14 @@
 #include <linux/btf.h>
 #include <linux/cred.h>
 #include <linux/ftrace.h>
+#include <linux/hash.h>
 #include <linux/kallsyms.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/slab.h>
+
+#include <asm/sections.h>
 
 #include "trace_btf.h"
 #include "trace_probe.h"
@@ -186,6 +190,7 @@ char *probe_target_name(const struct probe_target *target)
 /* The functions of a name, in the order of the search: first the core kernel's. */
 struct probe_funcs {
 	const char	*symbol;
+	bool		traced;		/* only those that ftrace can trace */
 	unsigned int	nr_symbols;	/* data too */
 	unsigned int	nr;
 	unsigned int	nr_objects;
@@ -200,7 +205,7 @@ static int object_name(unsigned long addr, char *name)
 {
 	struct module *mod;
 
-	if (core_kernel_text(addr)) {
+	if (core_kernel_text(addr) || is_kernel_inittext(addr)) {
 		strscpy(name, PROBE_TARGET_CORE, MODULE_NAME_LEN);
 		return 0;
 	}
@@ -219,7 +224,7 @@ static int add_symbol(void *data, unsigned long addr)
 
 	if (!funcs->nr_symbols++)
 		funcs->first = addr;
-	if (object_name(addr, object))
+	if (object_name(addr, object) || (funcs->traced && !ftrace_location(addr)))
 		return 0;
 	if (strcmp(object, funcs->object)) {
 		strscpy(funcs->object, object);
@@ -238,16 +243,19 @@ static int add_module_symbol(void *data, const char *name, unsigned long addr)
 	return strcmp(name, funcs->symbol) ? 0 : add_symbol(data, addr);
 }
 
-/* Find the functions @symbol in @module, in the core kernel, or with NULL in both. */
+/*
+ * Find the functions @symbol in @module, in the core kernel, or with NULL in both. An
+ * fprobe is on all that ftrace can trace, a kprobe on that of the core kernel first.
+ */
 static void find_funcs(struct probe_funcs *funcs, const char *module, const char *symbol,
-		       bool all)
+		       bool fprobe)
 {
 	bool core = module && !strcmp(module, PROBE_TARGET_CORE);
 
-	*funcs = (struct probe_funcs){ .symbol = symbol };
+	*funcs = (struct probe_funcs){ .symbol = symbol, .traced = fprobe };
 	if (!module || core)
 		kallsyms_on_each_match_symbol(add_symbol, symbol, funcs);
-	if (core || (!module && !all && funcs->nr_symbols))
+	if (core || (!module && !fprobe && funcs->nr_symbols))
 		return;
 	module_kallsyms_on_each_symbol(module, add_module_symbol, funcs);
 }
@@ -313,11 +321,13 @@ unsigned long probe_target_address(struct probe_target *target)
  * probe_target_objects - list the objects that have functions of a target's name
  * @target: a target without a module
  * @objects: room for PROBE_TARGET_OBJECTS names of modules, or "vmlinux"
+ * @more: how many objects there was no room for
  *
  * Context: Process.
- * Return: how many, or -E2BIG: more than there is room for, or -ENOMEM.
+ * Return: how many are listed, or -ENOMEM.
  */
-int probe_target_objects(struct probe_target *target, char (*objects)[MODULE_NAME_LEN])
+int probe_target_objects(struct probe_target *target, char (*objects)[MODULE_NAME_LEN],
+			 unsigned int *more)
 {
 	const struct probe_funcs *funcs = target_funcs(target);
 	char object[MODULE_NAME_LEN];
@@ -325,16 +335,13 @@ int probe_target_objects(struct probe_target *target, char (*objects)[MODULE_NAM
 
 	if (!funcs)
 		return -ENOMEM;
-	if (funcs->nr > MAX_FUNCS && funcs->nr_objects > 1)
-		return -E2BIG;
-	for (i = 0; i < min(funcs->nr, MAX_FUNCS); i++) {
+	for (i = 0; i < min(funcs->nr, MAX_FUNCS) && nr < PROBE_TARGET_OBJECTS; i++) {
 		if (object_name(funcs->addrs[i], object) ||
 		    (nr && !strcmp(objects[nr - 1], object)))
 			continue;
-		if (nr == PROBE_TARGET_OBJECTS)
-			return -E2BIG;
 		strscpy(objects[nr++], object);
 	}
+	*more = funcs->nr_objects - nr;
 	return nr;
 }
 
@@ -354,6 +361,26 @@ char *probe_addr_name(unsigned long addr)
 	    !kallsyms_lookup(addr, NULL, NULL, NULL, symbol))
 		return NULL;
 	return kasprintf(GFP_KERNEL, "%s:%s", object, symbol);
+}
+
+/**
+ * probe_target_get_module - keep the module that a target is in
+ * @target: MOD:SYM, or an address
+ *
+ * Context: Process.
+ * Return: the module, with a reference, or NULL: it is the core kernel, or is not
+ * loaded.
+ */
+struct module *probe_target_get_module(const struct probe_target *target)
+{
+	struct module *mod = NULL;
+
+	guard(rcu)();
+	if (!target->symbol)
+		mod = __module_text_address(target->addr);
+	else if (IS_ENABLED(CONFIG_MODULES) && target->module)
+		mod = find_module(target->module);
+	return mod && try_module_get(mod) ? mod : NULL;
 }
 
 #ifdef CONFIG_PROBE_EVENTS_BTF_ARGS
@@ -406,12 +433,15 @@ static void list_objects(struct probe_types *types, struct probe_target *target)
 {
 	char (*objects)[MODULE_NAME_LEN] __free(kfree) =
 		kcalloc(PROBE_TARGET_OBJECTS, MODULE_NAME_LEN, GFP_KERNEL);
+	unsigned int more = 0;
 	int i, nr, len = 0;
 
-	nr = objects ? probe_target_objects(target, objects) : 0;
+	nr = objects ? probe_target_objects(target, objects, &more) : 0;
 	for (i = 0; i < nr; i++)
 		len += scnprintf(types->detail + len, sizeof(types->detail) - len,
 				 "%s%s:%s", i ? ", " : "", objects[i], target->symbol);
+	if (more)
+		scnprintf(types->detail + len, sizeof(types->detail) - len, " and %u more", more);
 }
 
 /* The types of the function @name at @addr. @funcs are those of that name. */
@@ -430,22 +460,29 @@ static int types_at(unsigned long addr, const char *name, const struct probe_fun
 	return no_types(types, TP_ERR_BTF_AMBIGUOUS);
 }
 
-/* The types of the function that begins at @addr. */
-static int types_of_addr(unsigned long addr, struct probe_types *types)
+/* The types of the function @name at @addr, among those of that name in its object. */
+static int types_in_object(unsigned long addr, const char *name, struct probe_types *types)
 {
 	struct probe_funcs *funcs __free(kfree) = kmalloc_obj(*funcs);
-	char *name __free(kfree) = kmalloc(KSYM_NAME_LEN, GFP_KERNEL);
 	char object[MODULE_NAME_LEN];
+
+	if (!funcs || object_name(addr, object))
+		return no_types(types, TP_ERR_NO_BTF_ENTRY);
+	find_funcs(funcs, object, name, false);
+	return types_at(addr, name, funcs, types);
+}
+
+/* The types of the function at @addr, if that is its entry. */
+static int types_of_addr(unsigned long addr, struct probe_types *types)
+{
+	char *name __free(kfree) = kmalloc(KSYM_NAME_LEN, GFP_KERNEL);
 	unsigned long offset;
 
-	if (!funcs || !name)
-		return no_types(types, TP_ERR_NO_BTF_ENTRY);
-	if (object_name(addr, object) || !kallsyms_lookup(addr, NULL, &offset, NULL, name))
+	if (!name || !kallsyms_lookup(addr, NULL, &offset, NULL, name))
 		return no_types(types, TP_ERR_NO_BTF_ENTRY);
 	if (!is_entry(addr, offset))
 		return no_types(types, TP_ERR_BTF_NOT_ENTRY);
-	find_funcs(funcs, object, name, true);
-	return types_at(addr, name, funcs, types);
+	return types_in_object(addr, name, types);
 }
 
 /**
@@ -472,20 +509,71 @@ int probe_target_types(struct probe_target *target, struct probe_types *types)
 	funcs = target_funcs(target);
 	if (!funcs)
 		return no_types(types, TP_ERR_NO_BTF_ENTRY);
-	if (!funcs->nr && target->module && !probe_target_is_core(target) &&
+	if (!funcs->nr_symbols && target->module && !probe_target_is_core(target) &&
 	    !module_is_loaded(target->module))
 		return no_types(types, TP_ERR_MOD_NOT_LOADED);
-	if (!funcs->nr)
-		return no_types(types, TP_ERR_NO_BTF_ENTRY);
 	if (funcs->nr_objects > 1) {
 		list_objects(types, target);
 		return no_types(types, TP_ERR_BTF_OBJECTS);
 	}
-	return types_at(funcs->addrs[0], target->symbol, funcs, types);
+	if (funcs->nr && !target->all)
+		return types_at(funcs->addrs[0], target->symbol, funcs, types);
+	/* BTF may also mean a function of that name which cannot be traced. */
+	return types_in_object(funcs->nr ? funcs->addrs[0] : funcs->first, target->symbol, types);
 }
 
 /**
- * probe_addr_proto - find the prototype of the function that begins at an address
+ * probe_target_btf - get the BTF of the object that a target is in
+ * @target: the target
+ *
+ * Context: Process.
+ * Return: the BTF, with a reference, or NULL if there is none, or several objects.
+ */
+struct btf *probe_target_btf(struct probe_target *target)
+{
+	const struct probe_funcs *funcs;
+	unsigned long addr;
+
+	if (target->symbol) {
+		funcs = target_funcs(target);
+		if (!funcs || funcs->nr_objects > 1)
+			return NULL;
+	}
+	addr = probe_target_address(target);
+	return addr ? btf_of_text(addr) : NULL;
+}
+
+/*
+ * The prototypes of the functions that the tracers printed last. The id of the BTF
+ * object tells a module from the one that was at its place before.
+ */
+#define KNOWN_PROTOS_BITS	8
+
+static struct known_proto {
+	unsigned long		addr;
+	u32			btf_id;
+	const struct btf_type	*proto;		/* NULL: there is none */
+} known_protos[1 << KNOWN_PROTOS_BITS];
+
+static DEFINE_MUTEX(known_protos_lock);
+
+static const struct btf_type *find_proto(unsigned long addr, const struct btf *btf)
+{
+	struct probe_types *types __free(kfree) = kzalloc_obj(*types);
+	char *name __free(kfree) = kmalloc(KSYM_NAME_LEN, GFP_KERNEL);
+	bool found;
+
+	if (!types || !name || !kallsyms_lookup(addr, NULL, NULL, NULL, name) ||
+	    types_in_object(addr, name, types))
+		return NULL;
+	/* A module may have been loaded meanwhile. */
+	found = types->btf == btf;
+	btf_put(types->btf);
+	return found ? types->proto : NULL;
+}
+
+/**
+ * probe_addr_proto - find the prototype of a function that was traced
  * @addr: the address of its symbol, or where ftrace has patched it
  * @btf_p: the BTF of the result, to be put
  *
@@ -494,12 +582,25 @@ int probe_target_types(struct probe_target *target, struct probe_types *types)
  */
 const struct btf_type *probe_addr_proto(unsigned long addr, struct btf **btf_p)
 {
-	struct probe_types *types __free(kfree) = kzalloc_obj(*types);
+	struct known_proto *known = &known_protos[hash_long(addr, KNOWN_PROTOS_BITS)];
+	struct btf *btf = btf_of_text(addr);
 
-	if (!types || types_of_addr(addr, types))
+	if (!btf)
 		return NULL;
-	*btf_p = types->btf;
-	return types->proto;
+	guard(mutex)(&known_protos_lock);
+	if (known->addr != addr || known->btf_id != btf_obj_id(btf)) {
+		*known = (struct known_proto){
+			.addr = addr,
+			.btf_id = btf_obj_id(btf),
+			.proto = find_proto(addr, btf),
+		};
+	}
+	if (!known->proto) {
+		btf_put(btf);
+		return NULL;
+	}
+	*btf_p = btf;
+	return known->proto;
 }
 
 #endif /* CONFIG_PROBE_EVENTS_BTF_ARGS */

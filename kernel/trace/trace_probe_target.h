@@ -8,6 +8,7 @@
 
 struct btf;
 struct btf_type;
+struct module;
 
 /* The core kernel's name in a target; it is no module. */
 #define PROBE_TARGET_CORE	"vmlinux"
@@ -40,10 +41,12 @@ char *probe_target_name(const struct probe_target *target);
 int probe_target_check(struct probe_target *target);
 unsigned long probe_target_address(struct probe_target *target);
 char *probe_addr_name(unsigned long addr);
+struct module *probe_target_get_module(const struct probe_target *target);
 
 #define PROBE_TARGET_OBJECTS	8
 
-int probe_target_objects(struct probe_target *target, char (*objects)[MODULE_NAME_LEN]);
+int probe_target_objects(struct probe_target *target, char (*objects)[MODULE_NAME_LEN],
+			 unsigned int *more);
 
 #define PROBE_TYPES_DETAIL	256
 
@@ -57,6 +60,7 @@ struct probe_types {
 
 #ifdef CONFIG_PROBE_EVENTS_BTF_ARGS
 int probe_target_types(struct probe_target *target, struct probe_types *types);
+struct btf *probe_target_btf(struct probe_target *target);
 const struct btf_type *probe_addr_proto(unsigned long addr, struct btf **btf_p);
 #endif
 

@@ -52,6 +52,32 @@ static noinline __noipa const char *proc_self_get_link(struct dentry *dentry,
 	return done ? NULL : (const char *)inode;
 }
 
+static noinline __noipa int sample_traced(int value)
+{
+	return value;
+}
+
+static noinline __noipa int sample_aliased(struct sample_point *point)
+{
+	return point->x;
+}
+
+/* BTF does not know this name. */
+static int __used sample_alias(struct sample_point *point) __alias(sample_aliased);
+
+enum sample_signed {
+	SAMPLE_MINUS = -1,
+};
+
+enum sample_unsigned {
+	SAMPLE_TOP_BIT = 0x80000000U,
+};
+
+static noinline __noipa int sample_enums(enum sample_signed sign, enum sample_unsigned top)
+{
+	return sign == SAMPLE_MINUS && top == SAMPLE_TOP_BIT;
+}
+
 static noinline __noipa int sample_pair(int before, struct sample_pair pair, int after)
 {
 	return before + pair.second + after;
@@ -85,6 +111,9 @@ static void sample_run(void)
 	sample_same(101, &point);
 	sample_only_a(200, &bits);
 	proc_self_get_link(NULL, NULL, NULL);
+	sample_traced(21);
+	sample_aliased(&point);
+	sample_enums(SAMPLE_MINUS, SAMPLE_TOP_BIT);
 	sample_pair(11, pair, 12);
 	sample_big(13, big, 14);
 	sample_returns(15, -16);

@@ -18,12 +18,19 @@ static noinline __noipa int sample_same(unsigned int value, struct sample_point 
 	return value + point->y;
 }
 
+/* An event on this name is on the one of probe-sample-a only. */
+static noinline __noipa notrace int sample_traced(struct sample_point *point)
+{
+	return point->x;
+}
+
 static void sample_run(void)
 {
 	struct sample_point point = { .x = 3, .y = 4, .z = 5 };
 
 	sample_shared(&point, 250, -7);
 	sample_same(102, &point);
+	sample_traced(&point);
 }
 
 MODULE_DESCRIPTION("Sample of functions for probe events, second of two");

@@ -8,7 +8,7 @@
  *   # echo 1 > events/fprobes/shared/enable
  *   # echo run > /sys/module/probe_sample_a/parameters/run
  *
- * They are __noipa, so that the compiler does not change what is passed.
+ * They are __noipa, so that a compiler that knows it does not change what is passed.
  */
 #include <linux/module.h>
 #include <linux/moduleparam.h>
