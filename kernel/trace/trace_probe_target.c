@@ -378,8 +378,10 @@ struct module *probe_target_get_module(const struct probe_target *target)
 	guard(rcu)();
 	if (!target->symbol)
 		mod = __module_text_address(target->addr);
-	else if (IS_ENABLED(CONFIG_MODULES) && target->module)
+#ifdef CONFIG_MODULES
+	else if (target->module)
 		mod = find_module(target->module);
+#endif
 	return mod && try_module_get(mod) ? mod : NULL;
 }
 
