@@ -2,10 +2,10 @@
 # perf record: BPF programs of a killed recording, or of a cut file
 # SPDX-License-Identifier: GPL-2.0
 #
-# perf record writes the header and the features last. Kill it at random moments, and cut
-# a file at random places: each function of a BPF program that has samples in the rest
-# is annotated with its source, and the exit status of perf report says whether there
-# is any sample.
+# perf record writes the header and the features last. Kill it at random moments, counted
+# from its start or from when its file has samples of the program, and cut a file at
+# random places: each function of a BPF program that has samples in the rest is annotated
+# with its source, and the exit status of perf report says whether there is any sample.
 #
 # KILLS (4) and CUTS (10) are how many. SEED makes the moments and places again.
 
@@ -66,13 +66,34 @@ check() {
 		fail "$1: no samples in the code of bpf_cut_mix"
 }
 
+# Wait until 64 KB were written since the program began to run: some of the two pages
+# that each CPU has in its ring buffer were read several times by then.
+wait_for_samples() {
+	local size
+
+	until pgrep -f "^bpftool prog run pinned ${pin}" > /dev/null; do
+		kill -0 "${pid}" 2> /dev/null || fail "perf record has ended"
+		sleep 0.05
+	done
+	size=$(stat -c %s "${dir}/perf.data")
+	until [ "$(stat -c %s "${dir}/perf.data")" -gt $((size + 65536)) ]; do
+		kill -0 "${pid}" 2> /dev/null || fail "perf record has ended"
+		sleep 0.05
+	done
+}
+
 kill_recordings() {
-	local with=0 ms pid
+	local with=0 from ms pid
 
 	for ((i = 0; i < ${KILLS:-4}; i++)); do
 		rm -f "${dir}/perf.data"
 		"${record[@]}" 100000000 > /dev/null 2> "${dir}/err" &
 		pid=$!
+		from="start"
+		if [ $((i % 2)) = 1 ]; then
+			from="samples"
+			wait_for_samples
+		fi
 		ms=$((RANDOM % 3000 + 100))
 		sleep "$((ms / 1000)).$(printf %03d $((ms % 1000)))"
 		kill -KILL "${pid}"
@@ -80,11 +101,12 @@ kill_recordings() {
 		pkill -f "prog run pinned ${pin}" || true
 		[ -s "${dir}/perf.data" ] || continue
 		mv "${dir}/perf.data" "${dir}/cut.data"
-		check "killed after ${ms} ms"
+		check "killed ${ms} ms after its ${from}"
+		[ "${from}" = start ] || [ "${sampled}" -gt 0 ] ||
+			fail "no samples in the program ${ms} ms after it had some"
 		[ "${sampled}" = 0 ] || with=$((with + 1))
 	done
 	echo "${i} recordings were killed, ${with} have samples in the program: all annotated"
-	[ "${with}" -gt 0 ] || fail "no recording has samples in the program"
 }
 
 cut_file() {
