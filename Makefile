@@ -147,6 +147,7 @@ bench: perf base-perf selftests kernel base-kernel ## measure what the series co
 	@bench/bpf-event
 	@bench/sample-data
 	@bench/probe-events
+	@bench/instances
 
 .PHONY: clean
 clean: ## remove what was built and measured, keep the base, the tree and the downloads

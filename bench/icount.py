@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Counts of instructions in a guest, for bench/ksymbol, bpf-event, sample-data and
-probe-events.
+"""Counts of instructions in a guest, for bench/ksymbol, bpf-event, sample-data,
+probe-events and instances.
 
 Under qemu's -icount shift=0 time is a count of instructions: an instruction
 takes a nanosecond, and whatever else the machine does makes no difference.
@@ -9,7 +9,7 @@ takes a nanosecond, and whatever else the machine does makes no difference.
 import os
 import subprocess
 from pathlib import Path
-from typing import Dict
+from typing import Dict, Sequence
 
 TOP = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("PERF_BPF_BUILD", TOP / "build")).absolute()
@@ -39,7 +39,8 @@ def compile_guest(source: Path, out: Path) -> None:
          *(str(part) for part in sorted(LIBRARY.glob("*.c")))], check=True)
 
 
-def measure(kernel: str, program: Path, work: Path, icount: bool = True) -> Dict[str, int]:
+def measure(kernel: str, program: Path, work: Path, icount: bool = True,
+            arguments: Sequence[str] = ()) -> Dict[str, int]:
     """What the program printed in a guest of kernel base or series, as "NAME
     NUMBER" lines (RuntimeError: the guest failed). Without icount the guest has two
     CPUs, and time is that of the machine."""
@@ -52,7 +53,7 @@ def measure(kernel: str, program: Path, work: Path, icount: bool = True) -> Dict
         environment.update(QEMU=str(qemu), GUEST_KVM_DEVICE="/nonexistent")
     done = subprocess.run(
         [str(TOP / "stack/guest"), "--kernel", kernel, "--timeout", str(SECONDS),
-         "--results", str(results), "--", str(program)],
+         "--results", str(results), "--", str(program), *arguments],
         env=environment,
         capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:

@@ -67,6 +67,9 @@ static const struct {
 
 #define NR_POINTS (sizeof(points) / sizeof(points[0]))
 
+/* not a constant, for which the compiler would make another function */
+static volatile long zero;
+
 /* [prologue: load the argument from the registers that the context is to r2] */
 static int load_argument(const struct bpf_program *prog, __u32 idx,
 			 const struct bpf_insn *insns, size_t insn_cnt,
@@ -95,6 +98,8 @@ static int load_argument(const struct bpf_program *prog, __u32 idx,
 
 /* [end of excerpt] */
 
+static struct bpf_link *links[NR_POINTS];
+
 /* [attach: one instance for each layout, with the cookie of the point] */
 static int attach_all(struct bpf_instances *set)
 {
@@ -106,8 +111,9 @@ static int attach_all(struct bpf_instances *set)
 		prog = bpf_instances__program(set, points[i].layout);
 		opts.func_name = points[i].func;
 		opts.bpf_cookie = i;
-		if (!bpf_program__attach_uprobe_opts(prog, getpid(), "/proc/self/exe", 0,
-						     &opts)) {
+		links[i] = bpf_program__attach_uprobe_opts(prog, getpid(), "/proc/self/exe", 0,
+							   &opts);
+		if (!links[i]) {
 			fprintf(stderr, "%s: can't attach to %s(): %s\n",
 				bpf_program__name(prog), points[i].func, strerror(errno));
 			return -1;
@@ -157,9 +163,9 @@ static int run(struct bpf_object *obj)
 
 	for (i = 1; i <= 10; i++) {
 		one(i);
-		two(0, 10 * i);
-		three(0, 0, 100 * i);
-		two_again(0, 1000 * i);
+		two(zero, 10 * i);
+		three(zero, zero, 100 * i);
+		two_again(zero, 1000 * i);
 	}
 	return print_sums(obj);
 }
@@ -170,6 +176,7 @@ int main(int argc, char **argv)
 {
 	struct bpf_object *obj;
 	char file[4096];
+	unsigned int i;
 	int err;
 
 	snprintf(file, sizeof(file), "%s.bpf.o", argv[0]);
@@ -179,6 +186,8 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	err = run(obj);
+	for (i = 0; i < NR_POINTS; i++)
+		bpf_link__destroy(links[i]);
 	bpf_object__close(obj);
 	return !!err;
 }

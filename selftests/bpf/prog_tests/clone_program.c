@@ -18,6 +18,24 @@ static int run(int fd)
 	return bpf_prog_test_run_opts(fd, &opts) ? -1 : opts.retval;
 }
 
+/* A program that attaches by BTF and was not loaded with the object */
+static void test_attach_target(void)
+{
+	struct clone_program *skel = clone_program__open();
+
+	if (!ASSERT_OK_PTR(skel, "open"))
+		goto out;
+	bpf_program__set_autoload(skel->progs.bad, false);
+	bpf_program__set_autoload(skel->progs.on_fentry, true);
+	if (!ASSERT_OK(bpf_object__prepare(skel->obj), "prepare"))
+		goto out;
+	bpf_program__set_autoload(skel->progs.on_fentry, false);
+	if (ASSERT_OK(bpf_object__load(skel->obj), "load"))
+		ASSERT_EQ(bpf_program__clone(skel->progs.on_fentry, NULL), -EINVAL, "clone");
+out:
+	clone_program__destroy(skel);
+}
+
 static void clone_returns(struct bpf_program *prog, int value, const char *name)
 {
 	int fd = bpf_program__clone(prog, NULL);
@@ -63,7 +81,7 @@ out:
 	module_kfunc__destroy(skel);
 }
 
-static void test_jump_table(void)
+static __maybe_unused void test_jump_table(void)
 {
 	struct jump_table *skel = jump_table__open();
 
@@ -124,8 +142,13 @@ void test_clone_program(void)
 {
 	if (test__start_subtest("module_kfunc"))
 		test_module_kfunc();
+#if defined(__x86_64__) || defined(__aarch64__) || defined(__powerpc64__)
+	/* where JITs know gotox */
 	if (test__start_subtest("jump_table"))
 		test_jump_table();
+#endif
+	if (test__start_subtest("attach_target"))
+		test_attach_target();
 	if (test__start_subtest("log"))
 		test_log();
 }

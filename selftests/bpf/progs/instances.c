@@ -95,6 +95,12 @@ int on_fentry(void *ctx, __u64 id, __u64 value)
 	return count(id, value, bpf_get_attach_cookie(ctx));
 }
 
+SEC("kprobe")
+int plain(void *ctx)
+{
+	return factor;
+}
+
 struct task_struct___other {
 	int no_such_member;
 } __attribute__((preserve_access_index));

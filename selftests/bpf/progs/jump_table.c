@@ -6,7 +6,6 @@
 #include "bpf_misc.h"
 #include "../../../include/linux/filter.h"
 
-#if defined(__TARGET_ARCH_x86) || defined(__TARGET_ARCH_arm64) || defined(__TARGET_ARCH_powerpc)
 SEC("socket")
 __naked int jump_table(void)
 {
@@ -33,12 +32,5 @@ second_%=:							\
 	: __imm_insn(gotox_r0, BPF_RAW_INSN(BPF_JMP | BPF_JA | BPF_X, BPF_REG_0, 0, 0, 0))
 	: __clobber_all);
 }
-#else
-SEC("socket")
-int jump_table(void *ctx)
-{
-	return 7;
-}
-#endif
 
 char _license[] SEC("license") = "GPL";

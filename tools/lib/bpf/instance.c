@@ -15,7 +15,6 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdint.h>
@@ -32,6 +31,11 @@
 /* as in the kernel: the longest name of a type, with its end */
 #define KSYM_NAME_LEN 512
 
+/* More than there can be functions in one BTF, BTF_MAX_TYPE, are no use. */
+#define MAX_INSTANCES 0xfffffU
+
+#define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_."
+
 /* One of a set. @prog is NULL for one that was skipped, or failed with error code @err. */
 struct instance {
 	struct bpf_program *prog;
@@ -43,21 +47,19 @@ struct instance {
 struct bpf_instances {
 	struct bpf_object *obj;
 	struct bpf_instances *next;
+	/* what was instantiated, and the number in the name of the first instance */
+	const struct bpf_program *base;
+	__u32 first;
 	__u32 cnt;
 	struct instance instances[];
 };
 
 static bool name_ok(const char *name)
 {
-	const char *p;
+	size_t len = strlen(name);
 
-	if (!*name || isdigit(*name) || strlen(name) >= KSYM_NAME_LEN)
-		return false;
-	for (p = name; *p; p++) {
-		if (!isalnum(*p) && *p != '_' && *p != '.')
-			return false;
-	}
-	return true;
+	return len && len < KSYM_NAME_LEN && len == strspn(name, NAME_CHARS) &&
+	       !(*name >= '0' && *name <= '9');
 }
 
 /* Whether what the callback wrote to @code is an instance of the @insn_cnt instructions. */
@@ -91,7 +93,7 @@ static int check_code(const struct bpf_program *prog, __u32 idx, size_t insn_cnt
 }
 
 /* Keep what the callback wrote to @code, which may be gone at its next call. */
-static int keep_code(struct bpf_variant *variant, const struct bpf_program *prog, __u32 idx,
+static int keep_code(struct bpf_variant *variant, const struct bpf_program *prog, __u32 number,
 		     const struct bpf_instance_code *code)
 {
 	const struct bpf_insn *insns = code->insns ?: bpf_program__insns(prog);
@@ -108,7 +110,7 @@ static int keep_code(struct bpf_variant *variant, const struct bpf_program *prog
 
 	if (code->name)
 		name = strdup(code->name);
-	else if (asprintf(&name, "%s.%u", bpf_program__name(prog), idx) < 0)
+	else if (asprintf(&name, "%s_%u", bpf_program__name(prog), number) < 0)
 		name = NULL;
 	variant->name = name;
 
@@ -132,7 +134,6 @@ static int prepare_all(struct bpf_instances *set, struct bpf_program *prog,
 		       const struct bpf_instances_opts *opts)
 {
 	bpf_instance_prep_fn prep = OPTS_GET(opts, prep, NULL);
-	const struct bpf_insn *insns = bpf_program__insns(prog);
 	size_t insn_cnt = bpf_program__insn_cnt(prog);
 	void *ctx = OPTS_GET(opts, ctx, NULL);
 	int err;
@@ -142,7 +143,12 @@ static int prepare_all(struct bpf_instances *set, struct bpf_program *prog,
 		struct bpf_instance_code code = { .sz = sizeof(code) };
 		struct instance *inst = &set->instances[i];
 
-		err = prep ? prep(prog, i, insns, insn_cnt, &code, ctx) : 0;
+		err = prep ? prep(prog, i, bpf_program__insns(prog), insn_cnt, &code, ctx) : 0;
+		if (bpf_program__insn_cnt(prog) != insn_cnt) {
+			pr_warn("prog '%s': instance %u: the callback has changed the program\n",
+				bpf_program__name(prog), i);
+			return -EINVAL;
+		}
 		if (err > 0) {
 			inst->err = -ENOENT;
 			continue;
@@ -153,7 +159,7 @@ static int prepare_all(struct bpf_instances *set, struct bpf_program *prog,
 			return err;
 		}
 		err = check_code(prog, i, insn_cnt, &code);
-		err = err ?: keep_code(&inst->variant, prog, i, &code);
+		err = err ?: keep_code(&inst->variant, prog, set->first + i, &code);
 		if (err)
 			return err;
 	}
@@ -174,7 +180,9 @@ static int copy_decl_tags(struct btf *btf, const __u32 *tags, __u32 nr_tags, __u
 		value = strdup(btf__str_by_offset(btf, t->name_off));
 		if (!value)
 			return -ENOMEM;
-		err = btf__add_decl_tag(btf, value, func_id, btf_decl_tag(t)->component_idx);
+		err = btf_kflag(t) ?
+		      btf__add_decl_attr(btf, value, func_id, btf_decl_tag(t)->component_idx) :
+		      btf__add_decl_tag(btf, value, func_id, btf_decl_tag(t)->component_idx);
 		free(value);
 		if (err < 0)
 			return err;
@@ -219,8 +227,8 @@ static int add_func(struct btf *btf, struct bpf_variant *variant, const char *ba
 	variant->btf = btf;
 
 	if (variant->prologue_cnt) {
-		if (asprintf(&line, "[prologue of %s: %zu instructions]", base_name,
-			     variant->prologue_cnt) < 0)
+		if (asprintf(&line, "[prologue of %s: %zu instruction%s]", base_name,
+			     variant->prologue_cnt, variant->prologue_cnt > 1 ? "s" : "") < 0)
 			return -ENOMEM;
 		off = btf__add_str(btf, line);
 		free(line);
@@ -231,10 +239,23 @@ static int add_func(struct btf *btf, struct bpf_variant *variant, const char *ba
 	return copy_decl_tags(btf, tags, nr_tags, id);
 }
 
+/* Load the instances with the BTF of the object, in which they all have the same name. */
+static void drop_btf(struct bpf_instances *set)
+{
+	__u32 i;
+
+	for (i = 0; i < set->cnt; i++) {
+		set->instances[i].variant.btf = NULL;
+		set->instances[i].variant.func_id = 0;
+		set->instances[i].variant.line_off = 0;
+	}
+}
+
 /*
  * Make the BTF that names the functions of all instances, and load it into the kernel:
  * a kernel symbol has the name that BTF has for the function. Return NULL for a program
- * without BTF, whose symbol is the name that it is loaded with.
+ * without BTF, whose symbol is the name that it is loaded with, and where the kernel
+ * refuses it: an older one takes no dot in the name of a function.
  */
 static struct btf *make_btf(struct bpf_instances *set, const struct bpf_program *prog)
 {
@@ -259,9 +280,19 @@ static struct btf *make_btf(struct bpf_instances *set, const struct bpf_program 
 				       bpf_program__name(prog), base_id, tags, nr_tags);
 	}
 	free(tags);
-	err = err ?: bpf_variant_load_btf(set->obj, btf);
+	if (err)
+		goto err_free;
+	err = bpf_variant_load_btf(set->obj, btf);
 	if (!err)
 		return btf;
+	if (err == -ENOMEM)
+		goto err_free;
+
+	pr_warn("prog '%s': the kernel doesn't take the names of %u instances: in profiles, they have the program's\n",
+		bpf_program__name(prog), set->cnt);
+	drop_btf(set);
+	btf__free(btf);
+	return NULL;
 
 err_free:
 	pr_warn("prog '%s': can't make BTF for %u instances: %s\n", bpf_program__name(prog),
@@ -270,11 +301,17 @@ err_free:
 	return ERR_PTR(err);
 }
 
+/* Whether what made one instance fail makes the next ones fail, too. */
+static bool is_fatal(int err)
+{
+	return err == -ENOMEM || err == -EMFILE || err == -ENFILE;
+}
+
 static int load_all(struct bpf_instances *set, struct bpf_program *prog, bool keep_going)
 {
+	__u32 i, nr_failed = 0, nr_loaded = 0;
 	struct bpf_program *loaded;
-	int nr_failed = 0;
-	__u32 i;
+	int err = 0;
 
 	for (i = 0; i < set->cnt; i++) {
 		struct instance *inst = &set->instances[i];
@@ -285,28 +322,29 @@ static int load_all(struct bpf_instances *set, struct bpf_program *prog, bool ke
 		if (!IS_ERR(loaded)) {
 			inst->prog = loaded;
 			drop_code(&inst->variant);
+			nr_loaded++;
 			continue;
 		}
-		inst->err = PTR_ERR(loaded);
+		err = PTR_ERR(loaded);
+		inst->err = err;
 		pr_warn("prog '%s': instance %u of %u ('%s') failed to load: %s%s\n",
-			bpf_program__name(prog), i, set->cnt, inst->variant.name,
-			errstr(inst->err), inst->err == -EMFILE ?
-			"; each instance is a file: see RLIMIT_NOFILE" : "");
-		if (!keep_going)
-			return inst->err;
+			bpf_program__name(prog), i, set->cnt, inst->variant.name, errstr(err),
+			err == -EMFILE ? "; each instance is a file: see RLIMIT_NOFILE" : "");
+		if (!keep_going || is_fatal(err))
+			return err;
 		nr_failed++;
 		drop_code(&inst->variant);
 	}
 	if (nr_failed)
-		pr_warn("prog '%s': %d of %u instances failed to load, went on with the others\n",
-			bpf_program__name(prog), nr_failed, set->cnt);
-	return 0;
+		pr_warn("prog '%s': %u of %u instances failed to load, %u are loaded\n",
+			bpf_program__name(prog), nr_failed, set->cnt, nr_loaded);
+	return nr_loaded ? 0 : err;
 }
 
 struct bpf_instances *bpf_program__instantiate(struct bpf_program *prog, __u32 cnt,
 					       const struct bpf_instances_opts *opts)
 {
-	struct bpf_instances *set, **head;
+	struct bpf_instances *set, *other, **head;
 	struct btf *btf = NULL;
 	int err;
 
@@ -321,14 +359,23 @@ struct bpf_instances *bpf_program__instantiate(struct bpf_program *prog, __u32 c
 	if (err)
 		return libbpf_err_ptr(err);
 
-	if (cnt > (SIZE_MAX - sizeof(*set)) / sizeof(set->instances[0]))
+	if (cnt > MAX_INSTANCES) {
+		pr_warn("prog '%s': no instances: %u are more than %u\n",
+			bpf_program__name(prog), cnt, MAX_INSTANCES);
 		return libbpf_err_ptr(-E2BIG);
+	}
 	set = calloc(1, sizeof(*set) + cnt * sizeof(set->instances[0]));
 	if (!set)
 		return libbpf_err_ptr(-ENOMEM);
 	set->cnt = cnt;
+	set->base = prog;
 	set->obj = bpf_program_object(prog);
 	head = bpf_object_instances(set->obj);
+	/* the newest set comes first */
+	for (other = *head; other && !set->first; other = other->next) {
+		if (other->base == prog)
+			set->first = other->first + other->cnt;
+	}
 	set->next = *head;
 	*head = set;
 
@@ -366,6 +413,18 @@ struct bpf_program *bpf_instances__program(const struct bpf_instances *set, __u3
 __u32 bpf_instances__cnt(const struct bpf_instances *set)
 {
 	return set ? set->cnt : 0;
+}
+
+/* Close all instances of a list of sets, which keep them as programs that aren't loaded. */
+void bpf_instances_unload(struct bpf_instances *first)
+{
+	struct bpf_instances *set;
+	__u32 i;
+
+	for (set = first; set; set = set->next) {
+		for (i = 0; i < set->cnt; i++)
+			bpf_program__unload(set->instances[i].prog);
+	}
 }
 
 void bpf_instances__free(struct bpf_instances *set)

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Load instances_profile.bpf.o as three instances and run each of them for a while, for
+ * instances_profile.sh, which profiles it. Prints what `bpftool prog show` has of them.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <linux/bpf.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#define NR 3
+#define ROUNDS 500
+#define REPEAT 20000
+
+/* One instruction more for each instance; the last of them sets the number of rounds. */
+static int prologue(const struct bpf_program *prog, __u32 idx, const struct bpf_insn *insns,
+		    size_t insn_cnt, struct bpf_instance_code *code, void *ctx)
+{
+	const struct bpf_insn set_rounds = {
+		.code = BPF_ALU64 | BPF_MOV | BPF_K,
+		.dst_reg = BPF_REG_2,
+		.imm = ROUNDS,
+	};
+	struct bpf_insn *buf = ctx;
+	__u32 i;
+
+	(void)prog;
+	for (i = 0; i <= idx; i++)
+		buf[i] = set_rounds;
+	memcpy(buf + i, insns, insn_cnt * sizeof(*buf));
+	code->insns = buf;
+	code->insn_cnt = i + insn_cnt;
+	code->prologue_cnt = i;
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static struct bpf_insn buf[4096];
+	LIBBPF_OPTS(bpf_instances_opts, opts,
+		.prep = prologue,
+		.ctx = buf,
+	);
+	static char packet[64];
+	struct bpf_instances *set;
+	struct bpf_object *obj;
+	__u32 i;
+
+	obj = argc == 2 ? bpf_object__open_file(argv[1], NULL) : NULL;
+	if (!obj || bpf_object__prepare(obj))
+		return 1;
+	set = bpf_program__instantiate(bpf_object__find_program_by_name(obj, "spin"), NR, &opts);
+	if (!set || bpf_object__load(obj))
+		return 1;
+	for (i = 0; i < NR; i++) {
+		LIBBPF_OPTS(bpf_test_run_opts, run,
+			.data_in = packet,
+			.data_size_in = sizeof(packet),
+			.repeat = REPEAT,
+		);
+
+		if (bpf_prog_test_run_opts(bpf_program__fd(bpf_instances__program(set, i)), &run)) {
+			perror("bpf_prog_test_run_opts");
+			return 1;
+		}
+	}
+	fflush(stdout);
+	if (system("bpftool prog show | grep -A 3 ' name spin_'"))
+		return 1;
+	bpf_object__close(obj);
+	return 0;
+}
