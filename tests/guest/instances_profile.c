@@ -68,7 +68,7 @@ int main(int argc, char **argv)
 		}
 	}
 	fflush(stdout);
-	if (system("bpftool prog show | grep -A 3 ' name spin_'"))
+	if (system("bpftool prog show | grep -A 4 ' name spin_'"))
 		return 1;
 	bpf_object__close(obj);
 	return 0;

@@ -4,6 +4,7 @@
 set -u
 
 samples=${SELFTESTS:?}/../out-samples
+PATH=$samples/bpftool:$PATH
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
@@ -18,8 +19,12 @@ perf record -q -e cpu-clock -F 999 -o "$dir/perf.data" -- \
 	"$samples/instances_profile" "$samples/instances_profile.bpf.o" \
 	> "$dir/said" 2> "$dir/err" || fail "perf record"
 cat "$dir/said"
-# their names, and one id of BTF for all of them
+# their names, what they are instances of, and one id of BTF for all of them
 [[ $(grep -o ' name spin_[012] ' "$dir/said" | sort -u | wc -l) = 3 ]] || fail "bpftool: names"
+for i in 0 1 2; do
+	grep -q "instance of spin, prologue of $((i + 1)) insns" "$dir/said" ||
+		fail "bpftool: instance $i"
+done
 [[ $(grep -o 'btf_id [0-9]*' "$dir/said" | sort -u | wc -l) = 1 ]] || fail "bpftool: BTF"
 
 perf script -i "$dir/perf.data" --show-bpf-events 2> "$dir/err" | grep KSYMBOL > "$dir/records"
