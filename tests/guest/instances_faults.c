@@ -17,6 +17,8 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "instances_prologue.h"
+
 #define NR 3
 
 static long nr_allocs, fail_at = -1;
@@ -75,27 +77,6 @@ static int quiet(enum libbpf_print_level level, const char *format, va_list args
 	(void)level;
 	(void)format;
 	(void)args;
-	return 0;
-}
-
-/* Prologues of 1, 2, 3 instructions */
-static int prologue(const struct bpf_program *prog, __u32 idx, const struct bpf_insn *insns,
-		    size_t insn_cnt, struct bpf_instance_code *code, void *ctx)
-{
-	const struct bpf_insn load = {
-		.code = BPF_ALU64 | BPF_MOV | BPF_K,
-		.dst_reg = BPF_REG_2,
-	};
-	struct bpf_insn *buf = ctx;
-	__u32 i;
-
-	(void)prog;
-	for (i = 0; i <= idx; i++)
-		buf[i] = load;
-	memcpy(buf + i, insns, insn_cnt * sizeof(*buf));
-	code->insns = buf;
-	code->insn_cnt = i + insn_cnt;
-	code->prologue_cnt = i;
 	return 0;
 }
 

@@ -5,37 +5,15 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include <linux/bpf.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "instances_prologue.h"
+
 #define NR 3
-#define ROUNDS 500
 #define REPEAT 20000
-
-/* One instruction more for each instance; the last of them sets the number of rounds. */
-static int prologue(const struct bpf_program *prog, __u32 idx, const struct bpf_insn *insns,
-		    size_t insn_cnt, struct bpf_instance_code *code, void *ctx)
-{
-	const struct bpf_insn set_rounds = {
-		.code = BPF_ALU64 | BPF_MOV | BPF_K,
-		.dst_reg = BPF_REG_2,
-		.imm = ROUNDS,
-	};
-	struct bpf_insn *buf = ctx;
-	__u32 i;
-
-	(void)prog;
-	for (i = 0; i <= idx; i++)
-		buf[i] = set_rounds;
-	memcpy(buf + i, insns, insn_cnt * sizeof(*buf));
-	code->insns = buf;
-	code->insn_cnt = i + insn_cnt;
-	code->prologue_cnt = i;
-	return 0;
-}
 
 int main(int argc, char **argv)
 {

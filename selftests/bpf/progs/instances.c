@@ -59,41 +59,20 @@ static __always_inline int count(__u32 id, __u64 value, __u64 cookie)
 	return 0;
 }
 
-SEC("kprobe")
-int on_kprobe(void *ctx, __u64 id, __u64 value)
-{
-	return count(id, value, bpf_get_attach_cookie(ctx));
+/* The same for each way to attach */
+#define PROGRAM(section, name)						\
+SEC(section)								\
+int name(void *ctx, __u64 id, __u64 value)				\
+{									\
+	return count(id, value, bpf_get_attach_cookie(ctx));		\
 }
 
-SEC("uprobe")
-int on_uprobe(void *ctx, __u64 id, __u64 value)
-{
-	return count(id, value, bpf_get_attach_cookie(ctx));
-}
-
-SEC("kprobe.multi")
-int on_kprobe_multi(void *ctx, __u64 id, __u64 value)
-{
-	return count(id, value, bpf_get_attach_cookie(ctx));
-}
-
-SEC("perf_event")
-int on_perf_event(void *ctx, __u64 id, __u64 value)
-{
-	return count(id, value, bpf_get_attach_cookie(ctx));
-}
-
-SEC("tracepoint")
-int on_tracepoint(void *ctx, __u64 id, __u64 value)
-{
-	return count(id, value, bpf_get_attach_cookie(ctx));
-}
-
-SEC("fentry")
-int on_fentry(void *ctx, __u64 id, __u64 value)
-{
-	return count(id, value, bpf_get_attach_cookie(ctx));
-}
+PROGRAM("kprobe", on_kprobe)
+PROGRAM("kprobe.multi", on_kprobe_multi)
+PROGRAM("uprobe", on_uprobe)
+PROGRAM("perf_event", on_perf_event)
+PROGRAM("tracepoint", on_tracepoint)
+PROGRAM("fentry", on_fentry)
 
 SEC("kprobe")
 int plain(void *ctx)

@@ -8,7 +8,7 @@
  * instance fetches them from where they are at its points.
  *
  * All callbacks run before the first load, as the names of all instances go to one BTF:
- * a BTF each takes fifty times as long and 45 KB each. What describes the code (types,
+ * a BTF for each takes fifty times as long, and 45 KB. What describes the code (types,
  * source lines, CO-RE relocations, jump tables) is moved by the length of the prologue
  * where the program is loaded, in libbpf.c.
  */

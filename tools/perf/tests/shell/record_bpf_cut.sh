@@ -90,7 +90,7 @@ kill_recordings() {
 		"${record[@]}" 100000000 > /dev/null 2> "${dir}/err" &
 		pid=$!
 		from="start"
-		if [ $((i % 2)) = 1 ]; then
+		if [ $((i % 2)) = 0 ]; then
 			from="samples"
 			wait_for_samples
 		fi
