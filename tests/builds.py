@@ -108,7 +108,11 @@ def make(*args: str, timeout: float = 2400) -> None:
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           stdin=subprocess.DEVNULL, check=False, timeout=timeout)
     if done.returncode:
-        pytest.fail(f"make {' '.join(args)}:\n{done.stdout[-4000:]}", pytrace=False)
+        # the jobs that ran beside the one that failed may have printed a lot after it
+        errors = "".join(f"{line[:300]}\n" for line in done.stdout.splitlines()
+                         if re.search(r"\*\*\* |\berror: ", line))
+        pytest.fail(f"make {' '.join(args)}:\n{errors[:4000]}...\n{done.stdout[-4000:]}",
+                    pytrace=False)
 
 
 def make_tree() -> None:
@@ -201,7 +205,9 @@ def build_perf(step: Step) -> None:
 def build_bpftool(step: Step) -> None:
     """Build bpftool, if the patch touches it."""
     if any(path.startswith(BPFTOOL) and path.endswith((".c", ".h")) for path in step.paths):
-        (PREFIX / "out-bpftool").mkdir(exist_ok=True)
+        # its makefile does not find the headers that another libbpf has put there
+        shutil.rmtree(PREFIX / "out-bpftool", ignore_errors=True)
+        (PREFIX / "out-bpftool").mkdir()
         make("-C", str(TREE / BPFTOOL), f"OUTPUT={PREFIX}/out-bpftool/", "V=1")
 
 
