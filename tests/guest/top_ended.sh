@@ -22,7 +22,8 @@ kill -CONT "$top"
 until_shown '[0-9]%.*bpf_prog_[0-9a-f]*_cycle_1' || exit 1
 prog=$(grep -oE 'bpf_prog_[0-9a-f]{16}_cycle_1' "$dir/shown" | tail -n 1)
 # Percentages are of samples that come from here on, so of none: also lines of 0 %
-until_shown "^Showing .* for $prog" $'F0\n'"s$prog" || exit 1
+until_said 'Enter details display event filter' F0 || exit 1
+until_said "^Showing .* for $prog" "s$prog" || exit 1
 until_shown '^ .*: +[0-9a-f]+:[[:space:]]+xor' || exit 1
 until_shown 'return 1;' || exit 1
 echo "code and source of $prog shown, which has ended"

@@ -21,7 +21,7 @@ prog=$(sed -n 's/.*\(bpf_prog_[0-9a-f]*_sys_enter\)\t\[bpf\]$/\1/p' /proc/kallsy
 awk '/PerfTop:/ { last = table; table = "" } { table = table $0 "\n" } END { printf "%s", last }' \
 	"$dir/shown" >"$dir/table"
 nameless=$(grep -cE '%.* 0xf[0-9a-f]{15}' "$dir/table")
-until_shown "^Showing .* for $prog" "s$prog" || exit 1
+until_said "^Showing .* for $prog" "s$prog" || exit 1
 until_shown '^ .*: +[0-9a-f]+:[[:space:]]+[a-z]' || exit 1
 echo "code of $prog shown; lines without a symbol: $nameless"
 ((nameless == 0)) || cat "$dir/table"
