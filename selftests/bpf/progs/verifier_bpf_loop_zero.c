@@ -9,96 +9,62 @@
 
 __u64 no_flags;
 
-static int dead(__u32 i, void *ctx)
+static int dead_before(__u32 i, int *sum)
 {
-	*(int *)ctx += 1;
+	*sum += 1;
 	return 0;
 }
 
-static int live(__u32 i, void *ctx)
+static int live(__u32 i, int *sum)
 {
-	*(int *)ctx += 2;
+	*sum += 2;
 	return 0;
+}
+
+static int dead_behind(__u32 i, int *sum)
+{
+	*sum += 4;
+	return 0;
+}
+
+/* The functions stand in the program in the order of the calls here. */
+static __always_inline int loops(__u64 flags)
+{
+	int sum = 40;
+
+	bpf_loop(0, dead_before, &sum, flags);
+	bpf_loop(0, live, &sum, flags);
+	bpf_loop(3, live, &sum, flags);
+	bpf_loop(0, dead_behind, &sum, flags);
+	return sum;
 }
 
 SEC("tc")
 __description("bpf_loop() without an iteration")
-__success __retval(40)
+__success __retval(46)
 int zero(struct __sk_buff *skb)
 {
-	int sum = 40;
-
-	bpf_loop(0, dead, &sum, 0);
-	return sum;
+	return loops(0);
 }
 
 SEC("tc")
 __description("bpf_loop() without an iteration, not inlined")
-__success __retval(40)
+__success __retval(46)
 int zero_flags_unknown(struct __sk_buff *skb)
 {
-	int sum = 40;
-
-	bpf_loop(0, dead, &sum, no_flags);
-	return sum;
-}
-
-SEC("tc")
-__description("bpf_loop() without an iteration and one with another callback")
-__success __retval(46)
-int zero_and_three(struct __sk_buff *skb)
-{
-	int sum = 40;
-
-	bpf_loop(0, dead, &sum, 0);
-	bpf_loop(3, live, &sum, 0);
-	return sum;
-}
-
-/* nothing comes behind dead() */
-SEC("tc")
-__description("bpf_loop() without an iteration after one with another callback")
-__success __retval(46)
-int three_and_zero(struct __sk_buff *skb)
-{
-	int sum = 40;
-
-	bpf_loop(3, live, &sum, 0);
-	bpf_loop(0, dead, &sum, 0);
-	return sum;
-}
-
-SEC("tc")
-__description("the same, not inlined")
-__success __retval(46)
-int three_and_zero_flags_unknown(struct __sk_buff *skb)
-{
-	int sum = 40;
-
-	bpf_loop(3, live, &sum, 0);
-	bpf_loop(0, dead, &sum, no_flags);
-	return sum;
-}
-
-SEC("tc")
-__description("bpf_loop() without an iteration and one with the same callback")
-__success __retval(43)
-int zero_and_three_same(struct __sk_buff *skb)
-{
-	int sum = 40;
-
-	bpf_loop(0, dead, &sum, 0);
-	bpf_loop(3, dead, &sum, 0);
-	return sum;
+	return loops(no_flags);
 }
 
 SEC("tc")
 __description("pointer to a callback that no call takes")
-__success __retval(40)
+__success __retval(46)
 int unused_pointer(struct __sk_buff *skb)
 {
-	asm volatile ("" :: "r"(dead));
-	return 40;
+	int sum = 40;
+
+	bpf_loop(3, live, &sum, 0);
+	asm volatile ("" :: "r"(dead_behind));
+	return sum;
 }
 
 char _license[] SEC("license") = "GPL";
