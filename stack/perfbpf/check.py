@@ -120,9 +120,8 @@ KINDS = {
         (PERF, script("perf-base", "perf base", 1200, "tree"), SELFTESTS, SAMPLES,
          pytest("tests-perf", "tests/perf", 1200, "perf-base"))), "base", 120),
     "debug": Kind("the guest's tests with KASAN, lockdep, kmemleak and SELinux", (
-        (TREE, script("kernel-debug", "kernel debug", 3600, "tree"),
-         pytest("tests-debug", "tests/full/test_debug.py", 5400, "kernel-debug", "perf",
-                "selftests", "samples")),
+        (TREE, KERNEL, BPF_SELFTESTS, script("kernel-debug", "kernel debug", 3600, "tree"),
+         pytest("tests-debug", "tests/full/test_debug.py", 5400, *IN_GUEST, "kernel-debug")),
         (PERF, SELFTESTS, SAMPLES)), whole_minutes=150),
     "prefixes": Kind("each prefix of the series is built, and all that depends on its last"
                      " patch", (
