@@ -27,6 +27,7 @@ class Suite:
 
 SUITES = [
     Suite("Code of BPF functions", both=False),
+    Suite("BPF prologues of probe points", both=False),
     Suite("Dynamic kernel text", both=False),
     Suite("Fields of perf_event_attr for BPF programs", both=False),
     Suite("DSO data tests"),

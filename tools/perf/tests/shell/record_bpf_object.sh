@@ -1,0 +1,420 @@
+#!/bin/bash
+# perf record: events of a BPF object file (-e FILE.bpf.o)
+# SPDX-License-Identifier: GPL-2.0
+#
+# A program has the same argument in different registers, on the stack, behind pointers,
+# as a bit-field, signed, as a string, and in an inlined function. A BPF program at all of
+# these points is given the values that a probe event prints, decides which samples are
+# recorded, runs only while and where it is recorded, and leaves no probe event behind,
+# however perf ends.
+
+set -e
+
+skip()
+{
+	echo "SKIP: $*"
+	exit 2
+}
+
+[[ $(uname -m) == x86_64 ]] || skip "the test has registers of x86_64"
+[[ $(id -u) == 0 ]] || skip "loads BPF programs, so it needs root"
+for tool in gcc clang; do
+	command -v "${tool}" > /dev/null || skip "no ${tool}"
+done
+for feature in bpf_skeletons dwarf libtraceevent; do
+	perf check -q feature "${feature}" || skip "perf was built without ${feature}"
+done
+tracefs=/sys/kernel/tracing
+[[ -e ${tracefs}/uprobe_events ]] || tracefs=/sys/kernel/debug/tracing
+[[ -e ${tracefs}/uprobe_events ]] || skip "no uprobe events in tracefs"
+
+dir=$(mktemp -d /tmp/perf-record-bpf-object.XXXXXX)
+program=${dir}/program
+group=perf_bpf_object_$$
+pin=/sys/fs/bpf/perf_runs_$$
+
+cleanup()
+{
+	trap - EXIT TERM INT
+	jobs -p | xargs -r kill -KILL 2> /dev/null || true
+	pkill -KILL -f "${dir}" || true
+	perf probe -q -d "${group}:*" > /dev/null 2>&1 || true
+	rm -f "${pin}"
+	[[ ${dir} == /tmp/perf-record-bpf-object.* ]] && rm -rf "${dir}"
+}
+
+trap cleanup EXIT
+trap 'cleanup; exit 1' TERM INT
+
+cat > "${dir}/program.c" <<- 'EOF'
+	#include <string.h>
+	#include <unistd.h>
+
+	#define probed __attribute__((noinline, noclone))
+	#define use(x) asm volatile("" :: "r" (x) : "memory")
+
+	struct item {
+		char pad;
+		unsigned before:3, bits:7;
+		int small;
+		const char *name;
+		struct item *next;
+	};
+
+	probed void in_first(long value) { use(value); }
+	probed void in_second(void *other, long value) { use(other); use(value); }
+	probed void in_third(int a, int b, long value) { use(a); use(b); use(value); }
+	probed void on_stack(int a, int b, int c, int d, int e, int f, long value)
+	{
+		use(a); use(b); use(c); use(d); use(e); use(f); use(value);
+	}
+
+	probed void has_item(struct item *item) { use(item); }
+
+	static inline __attribute__((always_inline)) void inlined(long value)
+	{
+		use(value);
+		asm volatile("nop");
+	}
+
+	probed void around(long n)
+	{
+		use(n);
+		inlined(n);
+		use(n);
+	}
+
+	int main(int argc, char **argv)
+	{
+		struct item last = { .before = 1, .bits = 77, .small = -5, .name = "last" };
+		struct item item = { .before = 2, .bits = 33, .small = 300, .name = "first",
+				     .next = &last };
+		int loops = argc > 1 ? 1000000 : 1;
+
+		/* A probe cannot read a page that was not there yet */
+		use(*(volatile const char *)item.name);
+
+		for (int i = 0; i < loops; i++) {
+			in_first(11);
+			in_second(&item, -22);
+			in_third(1, 2, 0x123456789a);
+			on_stack(1, 2, 3, 4, 5, 6, 44);
+			has_item(&item);
+			around(14);
+			if (loops > 1)
+				usleep(1000);
+		}
+		return 0;
+	}
+EOF
+gcc -O2 -g -o "${program}" "${dir}/program.c"
+
+cat > "${dir}/start.h" <<- 'EOF'
+	typedef unsigned long long u64;
+	#define SEC(name) __attribute__((section(name), used))
+
+	char _license[] SEC("license") = "GPL";
+EOF
+
+# build NAME: NAME.bpf.o, of the source that is read
+build()
+{
+	cat > "${dir}/$1.bpf.c"
+	clang -O2 -g --target=bpf -include "${dir}/start.h" -DPROGRAM="\"${program}\"" \
+		-DRUNS="${pin##*/}" \
+		-c -o "${dir}/$1.bpf.o" "${dir}/$1.bpf.c" || exit 1
+}
+
+err=0
+fail()
+{
+	echo "FAIL: $*"
+	err=1
+}
+
+# record NAME [OPTION...]: the samples of NAME.bpf.o, as "EVENT ARG=VALUE ..."
+record()
+{
+	local name=$1
+
+	shift
+	perf record -q -o "${dir}/data" -e "${dir}/${name}.bpf.o" "$@" \
+		-- "${program}" > "${dir}/log" 2>&1 || {
+		fail "perf record -e ${name}.bpf.o: $(cat "${dir}/log")"
+		return
+	}
+	perf script -i "${dir}/data" -F event,trace 2> /dev/null |
+		sed 's/^ *perf_bpf_probe:\([a-z]*\)[_0-9]*: *([0-9a-f]*)/\1/; s/ *$//'
+}
+
+# none_left WHEN: no event of the group
+none_left()
+{
+	! grep -h perf_bpf_probe "${tracefs}/uprobe_events" "${tracefs}/kprobe_events" \
+		2> /dev/null || fail "an event is left $1"
+}
+
+# same WHAT SAID EXPECTED
+same()
+{
+	if [[ $2 == "$3" ]]; then
+		echo "$1: $(echo "$2" | paste -sd ' ')"
+	else
+		fail "$1: $(printf '\n%s\nexpected:\n%s' "$2" "$3")"
+	fi
+}
+
+# Each program returns 1 if its arguments are what main() passed, so that nothing would be
+# recorded of a wrong one; and what the event prints of them has to be the same.
+build values <<- 'EOF'
+	SEC("exec=" PROGRAM ";place=[io]n_* value")
+	int place(void *ctx, int err, long value)
+	{
+		return !err && (value == 11 || value == -22 || value == 0x123456789a ||
+				value == 44);
+	}
+
+	SEC("exec=" PROGRAM ";fields=has_item "
+	    "bits=item->bits small=item->next->small far=item->next->bits")
+	int fields(void *ctx, int err, u64 bits, long small, u64 far)
+	{
+		return !err && bits == 33 && small == -5 && far == 77;
+	}
+
+	SEC("exec=" PROGRAM ";inline=inlined value")
+	int inlined(void *ctx, int err, long value)
+	{
+		return !err && value == 14;
+	}
+EOF
+said=$(record values)
+same "arguments" "${said}" "place value=11
+place value=-22
+place value=78187493530
+place value=44
+fields bits=33 small=-5 far=77
+inline value=14"
+none_left "behind a recording"
+
+# As perf probe prints them
+for probe in 'place=in_first value' 'place=in_second value' 'place=in_third value' \
+	     'place=on_stack value' 'inline=inlined value' \
+	     'fields=has_item bits=item->bits small=item->next->small far=item->next->bits'; do
+	perf probe -q -f -x "${program}" "${group}:${probe}" 2> /dev/null ||
+		fail "no probe event '${probe}'"
+done
+perf record -q -o "${dir}/data" -e "${group}:*" -- "${program}"
+probes=$(perf script -i "${dir}/data" -F event,trace 2> /dev/null |
+	 sed "s/^ *${group}:\([a-z]*\)[_0-9]*: *([0-9a-f]*)/\1/; s/ *$//")
+same "perf probe prints the same" "${said}" "${probes}"
+perf probe -q -d "${group}:*" > /dev/null 2>&1
+
+# A string is its address; 0 drops the sample
+build string <<- 'EOF'
+	static long (*read_user_str)(void *dst, unsigned int size, const void *from) =
+		(void *)114;
+
+	SEC("exec=" PROGRAM ";name=has_item name=item->name:string")
+	int name(void *ctx, int err, u64 address)
+	{
+		char name[8] = {};
+
+		return !err && read_user_str(name, sizeof(name), (void *)address) == 6 &&
+		       name[0] == 'f' && name[4] == 't';
+	}
+
+	SEC("exec=" PROGRAM ";dropped=in_first value")
+	int dropped(void *ctx, int err, long value)
+	{
+		return 0;
+	}
+EOF
+same "a string, and a program that drops" "$(record string)" 'name name="first"'
+
+# Memory that cannot be read: the flag is 1 and the arguments are 0
+build fault <<- 'EOF'
+	SEC("exec=" PROGRAM ";fault=in_first value=+0(%di):u64 other=%di:u64")
+	int fault(void *ctx, int err, u64 value, u64 other)
+	{
+		return err == 1 && !value && !other;
+	}
+EOF
+same "memory that cannot be read" "$(record fault | sed 's/ .*//')" fault
+
+# Programs run for the tasks of the recording only: another one hits the same points
+build runs <<- 'EOF'
+	struct {
+		int (*type)[2];		/* BPF_MAP_TYPE_ARRAY */
+		int *key;
+		u64 *value;
+		int (*max_entries)[1];
+		int (*pinning)[1];	/* LIBBPF_PIN_BY_NAME */
+	} RUNS SEC(".maps");
+
+	static void *(*lookup)(void *map, const void *key) = (void *)1;
+
+	SEC("exec=" PROGRAM ";runs=in_first value")
+	int runs(void *ctx, int err, long value)
+	{
+		int key = 0;
+		u64 *runs = lookup(&RUNS, &key);
+
+		if (runs)
+			__sync_fetch_and_add(runs, 1);
+		return 1;
+	}
+EOF
+if command -v bpftool > /dev/null && mountpoint -q /sys/fs/bpf; then
+	"${program}" forever &
+	other=$!
+	same "one task recorded" "$(record runs)" "runs value=11"
+	runs=$(bpftool -j map dump pinned "${pin}" |
+	       sed 's/.*"formatted".*"value": *\([0-9]*\).*/\1/')
+	same "runs of the program in it" "${runs}" 1
+	rm -f "${pin}"
+	kill "${other}"
+	wait "${other}" 2> /dev/null || true
+else
+	echo "no bpftool, or /sys/fs/bpf is not mounted: where programs run is not tested"
+fi
+
+# perf stat counts what the program lets pass, of two files
+build none <<- 'EOF'
+	SEC("exec=" PROGRAM ";none=in_* value")
+	int none(void *ctx, int err, long value)
+	{
+		return 0;
+	}
+EOF
+perf stat -x, -o "${dir}/counts" -e "${dir}/none.bpf.o" -e "${dir}/fault.bpf.o" -- "${program}"
+counts=$(sed -n 's/^\([0-9]*\),.*perf_bpf_probe:\([a-z]*\).*/\2=\1/p' "${dir}/counts" | sort -u)
+same "perf stat" "${counts}" \
+	"fault=1
+none=0"
+none_left "behind perf stat"
+perf stat -r 3 -x, -o "${dir}/counts" -e "${dir}/fault.bpf.o" -- "${program}"
+counts=$(sed -n 's/^\([0-9]*\),.*perf_bpf_probe:.*/\1/p' "${dir}/counts")
+same "perf stat -r 3, for each run" "${counts}" 1
+
+# Children of the recorded task, the kernel, and what a function returns
+build kernel <<- 'EOF'
+	SEC("exec=" PROGRAM ";child=in_third value")
+	int child(void *ctx, int err, long value)
+	{
+		return !err;
+	}
+
+	SEC("opened=do_sys_openat2 dfd=$arg1:s32 name=+0($arg2):ustring")
+	int opened(void *ctx, int err, int dfd, u64 name)
+	{
+		static long (*read_user_str)(void *dst, unsigned int size, const void *from) =
+			(void *)114;
+		char start[16] = {};
+
+		return !err && dfd == -100 &&
+		       read_user_str(start, sizeof(start), (void *)name) == 15 &&
+		       start[1] == 'n' && start[9] == 't';
+	}
+
+	SEC("failed=do_sys_openat2%return ret=$retval:s32")
+	int failed(void *ctx, int err, int ret)
+	{
+		return !err && ret == -2;
+	}
+EOF
+perf record -q -o "${dir}/data" -e "${dir}/kernel.bpf.o" -- \
+	bash -c "(${program}; cat /nowhere/there /dev/nowhere; true)" > "${dir}/log" 2>&1 ||
+	fail "programs on kernel functions: $(cat "${dir}/log")"
+said=$(perf script -i "${dir}/data" -F event,trace 2> /dev/null |
+       grep -o 'child:.*value=.*\|opened:.*')
+same "children, and functions of the kernel" \
+	"$(echo "${said}" | sed 's/ *([0-9a-f]*)//; s/ *$//' | sort)" \
+	'child: value=78187493530
+opened: dfd=-100 name="/nowhere/there"'
+perf script -i "${dir}/data" -F event,trace 2> /dev/null | grep -q 'failed:.* ret=-2$' ||
+	fail "no failed open"
+
+# On a line of a function, and with --filter, which both have to let pass
+line=$(grep -n 'use(n);' "${dir}/program.c" | sed -n '2s/:.*//p')
+build line <<- EOF
+	SEC("exec=" PROGRAM ";line=program.c:${line} n")
+	int line(void *ctx, int err, long n)
+	{
+		return !err && n == 14;
+	}
+EOF
+same "a line in the middle of a function" "$(record line)" "line n=14"
+same "a filter that passes as well" "$(record line --filter 'n == 14')" "line n=14"
+same "a filter that does not" "$(record line --filter 'n == 15')" ""
+
+# Symbols of the instances
+perf record -q -a -o "${dir}/data" -e "${dir}/values.bpf.o" -- "${program}"
+perf script -i "${dir}/data" --show-bpf-events > "${dir}/log"
+for instance in place_0 place_1 place_2 place_3 fields_0 inlined_0; do
+	grep -q "PERF_RECORD_KSYMBOL .* name bpf_prog_[0-9a-f]*_${instance} " "${dir}/log" ||
+		fail "no symbol of instance ${instance}"
+done
+
+# Nothing would attach the program there
+if perf record -o "${dir}/data" -e dummy --switch-output-event "${dir}/fault.bpf.o" \
+	-- "${program}" > "${dir}/log" 2>&1; then
+	fail "--switch-output-event takes a BPF object file"
+fi
+grep -q 'takes no BPF object file' "${dir}/log" || fail "$(cat "${dir}/log")"
+
+# What cannot be loaded says why, and leaves nothing behind
+build refused <<- 'EOF'
+	SEC("exec=" PROGRAM ";refused=in_first value")
+	int refused(void *ctx, int err, long value)
+	{
+		return *(int *)value;
+	}
+EOF
+if perf record -o "${dir}/data" -e "${dir}/refused.bpf.o" -- "${program}" \
+	> "${dir}/log" 2>&1; then
+	fail "a program that the verifier refuses is recorded"
+fi
+for text in "R[0-9] invalid mem access 'scalar'" \
+	    'refused.bpf.o: refused, SEC(.*cannot be loaded'; do
+	grep -q "${text}" "${dir}/log" || fail "no '${text}' in: $(cat "${dir}/log")"
+done
+none_left "behind a program that was refused"
+
+suffix=$$	# of this test's sleeps, which outlive a perf that is killed
+# Signals: INT ends the recording, KILL leaves events that the next perf removes
+for signal in INT TERM HUP KILL; do
+	perf record -q -o "${dir}/data" -e "${dir}/values.bpf.o" -a -- sleep "61.${suffix}" \
+		> "${dir}/log" 2>&1 &
+	perf=$!
+	for ((i = 0; i < 600; i++)); do
+		perf_fds=$(find "/proc/${perf}/fd" -lname anon_inode:bpf-prog 2> /dev/null |
+			   wc -l)
+		((perf_fds > 5)) && break
+		sleep 0.1
+	done
+	((perf_fds > 5)) || fail "perf record has no programs: $(cat "${dir}/log")"
+	kill -"${signal}" "${perf}"
+	wait "${perf}" 2> /dev/null || true
+	[[ ${signal} == KILL ]] || none_left "behind SIG${signal}"
+done
+pkill -KILL -f "sleep 61.${suffix}" || true
+same "the next one after SIGKILL" "$(record fault | sed 's/ .*//')" fault
+none_left "behind the next perf"
+
+# A signal in a thread, while another one waits for samples
+perf top --stdio -d 1 -e "${dir}/fault.bpf.o" 2> /dev/null < /dev/null | head -n 3 > "${dir}/log"
+none_left "behind perf top and SIGPIPE"
+
+# Two at once have events of the same name
+perf record -q -o "${dir}/first" -e "${dir}/fault.bpf.o" -a -- sleep 5 > "${dir}/log" 2>&1 &
+first=$!
+for ((i = 0; i < 600; i++)); do
+	grep -q perf_bpf_probe "${tracefs}/uprobe_events" && break
+	sleep 0.1
+done
+same "beside another perf" "$(record fault | sed 's/ .*//')" fault
+kill -INT "${first}"
+wait "${first}" || true
+none_left "behind two at once"
+
+exit ${err}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __PERF_BPF_OBJECT_EVENTS_H
+#define __PERF_BPF_OBJECT_EVENTS_H
+
+#include <errno.h>
+#include <linux/compiler.h>
+#include <stdbool.h>
+#include "bpf-utils.h"
+
+struct evsel;
+struct perf_bpf_layout;
+struct perf_bpf_object;
+
+/* bpf_program__instantiate() is in libbpf 1.8 */
+#ifdef HAVE_BPF_SKEL
+#if LIBBPF_CURRENT_VERSION_GEQ(1, 8)
+#define HAVE_BPF_OBJECT_EVENTS
+#endif
+#endif
+
+#ifdef HAVE_BPF_OBJECT_EVENTS
+int perf_bpf_object__add_events(struct perf_bpf_object *object);
+void perf_bpf_object__put(struct perf_bpf_object *object);
+
+struct perf_bpf_layout *perf_bpf_layout__get(struct perf_bpf_layout *layout);
+void perf_bpf_layout__put(struct perf_bpf_layout *layout);
+int perf_bpf_layout__attach(struct perf_bpf_layout *layout, struct evsel *evsel);
+
+void perf_bpf_layout__enable(struct perf_bpf_layout *layout, bool enable);
+#else
+static inline struct perf_bpf_layout *perf_bpf_layout__get(struct perf_bpf_layout *layout)
+{
+	return layout;
+}
+
+static inline void perf_bpf_layout__put(struct perf_bpf_layout *layout __maybe_unused)
+{
+}
+
+static inline int perf_bpf_layout__attach(struct perf_bpf_layout *layout __maybe_unused,
+					  struct evsel *evsel __maybe_unused)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline void perf_bpf_layout__enable(struct perf_bpf_layout *layout __maybe_unused,
+					   bool enable __maybe_unused)
+{
+}
+#endif
+
+#endif /* __PERF_BPF_OBJECT_EVENTS_H */

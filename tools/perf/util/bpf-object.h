@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __PERF_BPF_OBJECT_H
+#define __PERF_BPF_OBJECT_H
+
+#include <linux/bits.h>
+#include <linux/list.h>
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include "bpf-prologue.h"
+#include "probe-event.h"
+
+struct bpf_instances;
+struct bpf_object;
+struct probe_gate_bpf;
+struct bpf_program;
+struct evsel;
+struct perf_bpf_object;
+struct perf_bpf_prog;
+struct target;
+
+/* Options of perf_bpf_object__fprintf() */
+#define PERF_BPF_OBJECT_INSNS	BIT(0)	/* the instructions of the prologues */
+
+#define PERF_BPF_EVENT_GROUP	"perf_bpf_probe"
+
+/* Points with the same instructions to fetch the arguments: an event and an instance */
+struct perf_bpf_layout {
+	struct bpf_prologue		prologue;
+	char				*event;		/* in PERF_BPF_EVENT_GROUP */
+	struct probe_trace_event	**points;
+	int				nr_points;
+
+	/* While it is recorded (bpf-object-events.c) */
+	struct perf_bpf_object		*object;
+	struct perf_bpf_prog		*prog;
+	bool				added;		/* to tracefs */
+	bool				enabled;
+	int				event_fd;	/* keeps the event, -1 before */
+};
+
+struct perf_bpf_skipped {
+	struct probe_trace_event	*point;
+	char				*why;
+};
+
+struct perf_bpf_prog {
+	struct bpf_program	*prog;
+	struct perf_probe_event	pev;		/* of the section; has the points */
+	bool			partial;
+	bool			no_inlines;
+	int			max_points;
+	struct perf_bpf_layout	**layouts;
+	int			nr_layouts;
+	struct perf_bpf_skipped	*skipped;
+	int			nr_skipped;
+	struct bpf_instances	*instances;	/* one for each layout */
+};
+
+struct perf_bpf_object {
+	char			*path;
+	struct bpf_object	*obj;
+	struct perf_bpf_prog	*progs;
+	int			nr_progs;
+
+	/* While it is recorded (bpf-object-events.c) */
+	struct list_head	node;		/* of all such objects */
+	int			users;		/* events, and who opened it */
+	struct probe_gate_bpf *gate;
+	bool			loaded;
+	pid_t			marked;		/* first of the tasks that are recorded */
+};
+
+#ifdef HAVE_LIBBPF_SUPPORT
+struct perf_bpf_object *perf_bpf_object__open(const char *path);
+int perf_bpf_object__find_points(struct perf_bpf_object *object);
+int perf_bpf_object__fprintf(const struct perf_bpf_object *object, unsigned int flags,
+			     FILE *fp);
+void perf_bpf_object__close(struct perf_bpf_object *object);
+
+void perf_bpf_prog__err(const struct perf_bpf_object *object,
+			const struct perf_bpf_prog *prog, const char *fmt, ...)
+	__printf(3, 4);
+int perf_bpf_layout__set_event(struct perf_bpf_layout *layout, const char *event);
+int perf_bpf_point__scnprintf(const struct probe_trace_event *point, char *buf, size_t size);
+#endif
+
+#endif /* __PERF_BPF_OBJECT_H */
