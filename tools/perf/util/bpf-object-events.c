@@ -15,12 +15,13 @@
  * and the current task part of it (bpf_skel/probe_gate.bpf.c).
  *
  * All probe events are in one group, which belongs to perf. Those that a killed perf left
- * behind are removed by the next one. What another perf still uses cannot be removed, as
- * the kernel returns EBUSY for an event that is open. Between its creation and its use
- * an event is protected by a lock (flock() of the tracefs directory), and until perf is
- * through with it by a file of its own. When perf is ended by one of handled_signals and
- * does not handle it, or exits somewhere else, it removes its events as well; only
- * functions that are safe in a signal handler are called for that.
+ * behind are removed by the next one. What another perf still uses is marked by a lock: a
+ * read lock of the tracefs directory, of the byte whose number is the event's id. That the
+ * kernel does not remove an event that is open is not enough: mainline removes all of its
+ * probes but one. Perfs that create events wait for each other (flock() of the directory).
+ * When perf is ended by one of handled_signals and does not handle it, or exits somewhere
+ * else, it removes its events as well; only functions that are safe in a signal handler
+ * are called for that.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -50,6 +51,7 @@
 #include "evsel.h"
 #include "probe-file.h"
 #include "strlist.h"
+#include "tp_pmu.h"
 
 #ifdef HAVE_BPF_OBJECT_EVENTS
 
@@ -68,8 +70,6 @@
 #define GATE_INSNS	20
 #define LOCK_SECONDS	30
 
-static LIST_HEAD(objects);
-
 /* Probe events in tracefs */
 
 struct added_event {
@@ -83,8 +83,9 @@ static struct {
 	int			nr;
 	pid_t			owner;	/* not in the workload before it runs */
 	char			*files[2];	/* kprobe_events, uprobe_events */
-	int			lock;
-} added = { .lock = -1 };
+	int			lock;		/* of those that create events */
+	int			in_use;		/* has the locks of these events */
+} added = { .lock = -1, .in_use = -1 };
 
 static const int handled_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE };
 
@@ -247,14 +248,12 @@ static int wait_for_lock(int fd, const char *path)
 	return -errno;
 }
 
-/* Other perfs wait here until the events of this one are open. */
+/* Other perfs wait here. */
 static int lock_events(void)
 {
 	const char *path = tracing_path_mount();
 	int fd, err;
 
-	if (added.lock >= 0)
-		return 0;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	err = fd < 0 ? -errno : wait_for_lock(fd, path);
 	if (!err) {
@@ -268,14 +267,36 @@ static int lock_events(void)
 	return err;
 }
 
-/* The workload has a copy of the file until it runs. */
 static void unlock_events(void)
 {
-	if (added.lock < 0)
-		return;
-	flock(added.lock, LOCK_UN);
 	close(added.lock);
 	added.lock = -1;
+}
+
+static struct flock lock_of_id(int id, short type)
+{
+	return (struct flock) { .l_type = type, .l_whence = SEEK_SET, .l_start = id, .l_len = 1 };
+}
+
+/* Other perfs see that it is in use until this one ends. Return: 0 or -errno. */
+static int mark_in_use(const char *event)
+{
+	int id = tp_pmu__id(PERF_BPF_EVENT_GROUP, event);
+	struct flock lock = lock_of_id(id, F_RDLCK);
+
+	if (id < 0)
+		return id;
+	if (added.in_use < 0)
+		added.in_use = open(tracing_path_mount(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return added.in_use < 0 || fcntl(added.in_use, F_OFD_SETLK, &lock) ? -errno : 0;
+}
+
+static bool is_in_use(const char *event)
+{
+	int id = tp_pmu__id(PERF_BPF_EVENT_GROUP, event);
+	struct flock lock = lock_of_id(id, F_WRLCK);
+
+	return id < 0 || fcntl(added.lock, F_OFD_GETLK, &lock) || lock.l_type != F_UNLCK;
 }
 
 static int remember_event(const char *event, bool user)
@@ -349,7 +370,7 @@ out:
 	return group;
 }
 
-/* What a killed perf left; EBUSY for those that another perf uses. */
+/* What a killed perf left */
 static void remove_stale_events(bool user)
 {
 	struct strlist *names = list_group(user);
@@ -359,8 +380,7 @@ static void remove_stale_events(bool user)
 	if (!names)
 		return;
 	strlist__for_each_entry(ent, names) {
-		/* Of another -e of this perf, and not open yet */
-		if (find_event(ent->s))
+		if (is_in_use(ent->s))
 			continue;
 		scnprintf(command, sizeof(command), "-:%s/%s", PERF_BPF_EVENT_GROUP, ent->s);
 		if (!write_command(user, command))
@@ -395,6 +415,20 @@ out:
 	return err;
 }
 
+static int add_point(const struct perf_bpf_layout *layout, struct probe_trace_event *point,
+		     int fd)
+{
+	int err = probe_file__add_event(fd, point);
+	char at[256];
+
+	if (!err)
+		return 0;
+	perf_bpf_point__scnprintf(point, at, sizeof(at));
+	perf_bpf_prog__err(layout->object, layout->prog, "the kernel refuses a probe at %s: %s",
+			   at, strerror(-err));
+	return err;
+}
+
 static int add_event(struct perf_bpf_layout *layout)
 {
 	bool user = layout->prog->pev.uprobes;
@@ -409,18 +443,22 @@ static int add_event(struct perf_bpf_layout *layout)
 	fd = probe_file__open(PF_FL_RW | (user ? PF_FL_UPROBE : 0));
 	if (fd < 0)
 		return fd;
-	for (int i = 0; i < layout->nr_points && !err; i++) {
-		err = probe_file__add_event(fd, layout->points[i]);
-		if (err) {
-			char at[256];
-
-			perf_bpf_point__scnprintf(layout->points[i], at, sizeof(at));
-			perf_bpf_prog__err(layout->object, layout->prog,
-					   "the kernel refuses a probe at %s: %s", at,
-					   strerror(-err));
-		}
-	}
+	for (int i = 0; i < layout->nr_points && !err; i++)
+		err = add_point(layout, layout->points[i], fd);
 	close(fd);
+	return err ?: mark_in_use(layout->event);
+}
+
+static int add_events_of_prog(struct perf_bpf_object *object, struct perf_bpf_prog *prog)
+{
+	int err = 0;
+
+	for (int i = 0; i < prog->nr_layouts && !err; i++) {
+		prog->layouts[i]->object = object;
+		prog->layouts[i]->prog = prog;
+		prog->layouts[i]->event_fd = -1;
+		err = add_event(prog->layouts[i]);
+	}
 	return err;
 }
 
@@ -428,8 +466,7 @@ static int add_event(struct perf_bpf_layout *layout)
  * perf_bpf_object__add_events - Create a probe event for each layout
  * @object: after perf_bpf_object__find_points()
  *
- * The caller creates evsels for the events, and puts @object behind that. Another perf
- * that wants to create such events waits until the first event is attached.
+ * The caller creates evsels for the events, and puts @object behind that.
  *
  * Return: 0 or -errno, with a message printed.
  */
@@ -437,7 +474,6 @@ int perf_bpf_object__add_events(struct perf_bpf_object *object)
 {
 	int err = prepare_files();
 
-	list_add_tail(&object->node, &objects);
 	object->users = 1;
 	if (!err)
 		err = lock_events();
@@ -445,16 +481,9 @@ int perf_bpf_object__add_events(struct perf_bpf_object *object)
 		return err;
 	remove_stale_events(false);
 	remove_stale_events(true);
-	for (int i = 0; i < object->nr_progs && !err; i++) {
-		struct perf_bpf_prog *prog = &object->progs[i];
-
-		for (int j = 0; j < prog->nr_layouts && !err; j++) {
-			prog->layouts[j]->object = object;
-			prog->layouts[j]->prog = prog;
-			prog->layouts[j]->event_fd = -1;
-			err = add_event(prog->layouts[j]);
-		}
-	}
+	for (int i = 0; i < object->nr_progs && !err; i++)
+		err = add_events_of_prog(object, &object->progs[i]);
+	unlock_events();
 	return err;
 }
 
@@ -484,9 +513,6 @@ void perf_bpf_object__put(struct perf_bpf_object *object)
 {
 	if (--object->users)
 		return;
-	list_del(&object->node);
-	if (list_empty(&objects))
-		unlock_events();
 	report_missed_tasks(object);
 	probe_gate_bpf__destroy(object->gate);
 	for (int i = 0; i < object->nr_progs; i++) {
@@ -754,7 +780,6 @@ int perf_bpf_layout__attach(struct perf_bpf_layout *layout, struct evsel *evsel)
 	int event = fd_of_event(evsel);
 	int err;
 
-	unlock_events();
 	if (event < 0)
 		return 0;
 	err = load(layout->object, evsel);

@@ -3,7 +3,6 @@
 #define __PERF_BPF_OBJECT_H
 
 #include <linux/bits.h>
-#include <linux/list.h>
 #include <linux/types.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -64,7 +63,6 @@ struct perf_bpf_object {
 	int			nr_progs;
 
 	/* While it is recorded (bpf-object-events.c) */
-	struct list_head	node;		/* of all such objects */
 	int			users;		/* events, and who opened it */
 	struct probe_gate_bpf *gate;
 	bool			loaded;

@@ -405,16 +405,29 @@ none_left "behind the next perf"
 perf top --stdio -d 1 -e "${dir}/fault.bpf.o" 2> /dev/null < /dev/null | head -n 3 > "${dir}/log"
 none_left "behind perf top and SIGPIPE"
 
-# Two at once have events of the same name
-perf record -q -o "${dir}/first" -e "${dir}/fault.bpf.o" -a -- sleep 5 > "${dir}/log" 2>&1 &
+# Two at once have events of the same name, and the second one leaves that of the first,
+# as it is: with each of its points
+build many <<- 'EOF'
+	SEC("exec=" PROGRAM ";many=in_*")
+	int many(void *ctx, int err)
+	{
+		return 1;
+	}
+EOF
+perf record -q -o "${dir}/first" -e "${dir}/many.bpf.o" -a -- sleep "61.${suffix}" \
+	> "${dir}/log" 2>&1 &
 first=$!
 for ((i = 0; i < 600; i++)); do
-	grep -q perf_bpf_probe "${tracefs}/uprobe_events" && break
+	pgrep -f "^sleep 61.${suffix}" > /dev/null && break
 	sleep 0.1
 done
-same "beside another perf" "$(record fault | sed 's/ .*//')" fault
+same "beside another perf" "$(record many)" "many
+many
+many"
+"${program}"
 kill -INT "${first}"
 wait "${first}" || true
+same "that one, of two runs" "$(perf script -i "${dir}/first" -F event | wc -l)" 6
 none_left "behind two at once"
 
 exit ${err}

@@ -1,0 +1,225 @@
+#!/bin/bash
+# perf record: BPF programs for samples (--bpf-prog)
+# SPDX-License-Identifier: GPL-2.0
+#
+# A program of a BPF object file runs for each sample of an event, also in children, and
+# those for which it returns 0 are not recorded. With --filter both decide. Its maps are
+# printed, and what is wrong with a program or an event is said.
+
+set -e
+
+skip()
+{
+	echo "SKIP: $*"
+	exit 2
+}
+
+[[ $(id -u) == 0 ]] || skip "loads BPF programs, so it needs root"
+command -v clang > /dev/null || skip "no clang"
+perf check -q feature bpf_skeletons || skip "perf was built without bpf_skeletons"
+
+dir=$(mktemp -d /tmp/perf-record-bpf-prog.XXXXXX)
+
+cleanup()
+{
+	trap - EXIT TERM INT
+	[[ ${dir} == /tmp/perf-record-bpf-prog.* ]] && rm -rf "${dir}"
+}
+
+trap cleanup EXIT
+trap 'cleanup; exit 1' TERM INT
+
+err=0
+fail()
+{
+	echo "FAIL: $*"
+	err=1
+}
+
+# build NAME: NAME.bpf.o, of the source that is read
+build()
+{
+	clang -O2 -g --target=bpf -x c -c -o "${dir}/$1.bpf.o" - || exit 1
+}
+
+build several <<- 'EOF'
+	typedef unsigned int u32;
+	typedef unsigned long long u64;
+	#define SEC(name) __attribute__((section(name), used))
+
+	char _license[] SEC("license") = "GPL";
+
+	static void *(*lookup)(void *map, const void *key) = (void *)1;
+	static long (*update)(void *map, const void *key, const void *value, u64 flags) =
+		(void *)2;
+	static u64 (*get_pid_tgid)(void) = (void *)14;
+
+	struct total {
+		u64 samples;
+		u32 tasks;
+	};
+
+	struct {
+		int (*type)[2];		/* BPF_MAP_TYPE_ARRAY */
+		u32 *key;
+		struct total *value;
+		int (*max_entries)[1];
+	} totals SEC(".maps");
+
+	struct {
+		int (*type)[1];		/* BPF_MAP_TYPE_HASH */
+		u32 *key;
+		u32 *value;
+		int (*max_entries)[64];
+	} tasks SEC(".maps");
+
+	struct {
+		int (*type)[6];		/* BPF_MAP_TYPE_PERCPU_ARRAY */
+		u32 *key;
+		u64 *value;
+		int (*max_entries)[1];
+	} cpus SEC(".maps");
+
+	struct {
+		int (*type)[27];	/* BPF_MAP_TYPE_RINGBUF */
+		int (*max_entries)[4096];
+	} ring SEC(".maps");
+
+	int dropped;
+
+	SEC("perf_event")
+	int all(void *ctx)
+	{
+		u32 zero = 0, one = 1, pid = get_pid_tgid();
+		struct total *total = lookup(&totals, &zero);
+		u64 *on_cpu = lookup(&cpus, &zero);
+
+		if (!total || !on_cpu)
+			return 0;
+		if (!lookup(&tasks, &pid) && !update(&tasks, &pid, &one, 0))
+			__sync_fetch_and_add(&total->tasks, 1);
+		__sync_fetch_and_add(&total->samples, 1);
+		(*on_cpu)++;
+		return 1;
+	}
+
+	SEC("perf_event")
+	int none(void *ctx)
+	{
+		__sync_fetch_and_add(&dropped, 1);
+		return 0;
+	}
+
+	SEC("kprobe")
+	int other(void *ctx)
+	{
+		return 0;
+	}
+EOF
+several=${dir}/several.bpf.o
+
+# Some children that run for a while
+work='for i in 1 2 3; do (i=0; while ((i < 100000)); do ((++i)); done) & done; wait'
+
+# record OPTION...: samples of the work, and what else perf says
+record()
+{
+	perf record -o "${dir}/data" "$@" -- bash -c "${work}" > "${dir}/log" 2>&1 ||
+		fail "perf record $*: $(cat "${dir}/log")"
+	samples=$(perf script -i "${dir}/data" -F event 2> /dev/null | wc -l)
+}
+
+# said PATTERN: what the only group of the extended regular expression is in the log
+said()
+{
+	sed -n -E "s/^$1\$/\1/p" "${dir}/log"
+}
+
+clock=(-e task-clock -c 1000000)
+totals='totals\[\(u32\)0\] = \(struct total\)\{\.samples = \(u64\)'
+
+record "${clock[@]}" --bpf-prog "${several}:all" --bpf-prog-maps
+seen=$(said "${totals}([0-9]*),.*")
+tasks=$(said ".*\.tasks = \(u32\)([0-9]*),}")
+on_cpus=$(said 'cpus\[\(u32\)0\] on CPU [0-9]* = \(u64\)([0-9]*)' |
+	  awk '{ sum += $1 } END { print sum + 0 }')
+((samples > 0 && samples == seen && samples == on_cpus && tasks >= 3)) ||
+	fail "${samples} samples, but: $(cat "${dir}/log")"
+(($(grep -c '^tasks\[(u32)[0-9]*\] = (u32)1$' "${dir}/log") == tasks)) ||
+	fail "${tasks} tasks, but: $(cat "${dir}/log")"
+grep -q '^ring: its contents cannot be printed (map type ringbuf)$' "${dir}/log" ||
+	fail "nothing about the ring buffer in: $(cat "${dir}/log")"
+echo "a program that keeps all samples: ${samples} in ${tasks} tasks"
+! perf evlist -v -i "${dir}/data" | grep 'bpf_attach\|bpf_fd' ||
+	fail "a file descriptor is in perf.data"
+
+record "${clock[@]}" --bpf-prog "${several}:none" --bpf-prog-maps
+dropped=$(said 'dropped = \(int\)([0-9]*)')
+((samples == 0 && dropped > 0)) || fail "${samples} samples, but: $(cat "${dir}/log")"
+echo "a program that drops all: ${dropped}"
+
+# One program for the events of one -e
+record -e task-clock,cpu-clock -c 1000000 --bpf-prog "${several}:all" --bpf-prog-maps
+seen=$(said "${totals}([0-9]*),.*")
+((samples > 0 && samples == seen)) ||
+	fail "${samples} samples of two events, but: $(cat "${dir}/log")"
+echo "one program for two events: ${samples} samples"
+
+# Two files, and an event without
+record "${clock[@]}" --bpf-prog "${several}:none" -e cpu-clock
+perf script -i "${dir}/data" -F event | grep -q task-clock && fail "the first event has samples"
+perf script -i "${dir}/data" -F event | grep -q cpu-clock || fail "the second one has none"
+
+# Both decide
+record "${clock[@]}" --filter 'ip > 0' --bpf-prog "${several}:all" --bpf-prog-maps
+seen=$(said "${totals}([0-9]*),.*")
+((samples > 0 && samples == seen)) ||
+	fail "a filter that passes all: ${samples} samples, but: $(cat "${dir}/log")"
+record "${clock[@]}" --bpf-prog "${several}:all" --filter 'ip == 0' --bpf-prog-maps
+seen=$(said "${totals}([0-9]*),.*")
+((samples == 0 && seen == 0)) ||
+	fail "a filter that drops all: ${samples} samples, but: $(cat "${dir}/log")"
+record "${clock[@]}" --filter 'ip > 0' --bpf-prog "${several}:none" --bpf-prog-maps
+dropped=$(said 'dropped = \(int\)([0-9]*)')
+((samples == 0 && dropped > 0)) ||
+	fail "a filter before a program that drops: ${samples} samples, but: $(cat "${dir}/log")"
+echo "with a filter: both decide"
+
+# refused TEXT OPTION...: perf does not record, and says why
+refused()
+{
+	local text=$1
+
+	shift
+	if perf record -o "${dir}/data" "$@" -- true > "${dir}/log" 2>&1; then
+		fail "perf record $* records"
+	elif grep -q -- "${text}" "${dir}/log"; then
+		grep -m 1 -- "${text}" "${dir}/log"
+	else
+		fail "perf record $*: no '${text}' in: $(cat "${dir}/log")"
+	fi
+}
+
+build wrong <<- 'EOF'
+	#define SEC(name) __attribute__((section(name), used))
+
+	SEC("perf_event")
+	int wrong(long *ctx)
+	{
+		return *(int *)*ctx;
+	}
+EOF
+wrong=${dir}/wrong.bpf.o
+refused 'has 2 such programs.*name one of these' "${clock[@]}" --bpf-prog "${several}"
+refused 'has no program other for perf events' "${clock[@]}" --bpf-prog "${several}:other"
+refused 'other, SEC("kprobe"): not for perf events' "${clock[@]}" --bpf-prog "${several}:no"
+refused 'cannot be opened as a BPF object file' "${clock[@]}" --bpf-prog "${dir}/no.bpf.o"
+refused 'should follow the -e' --bpf-prog "${wrong}"
+refused 'an event runs one program' "${clock[@]}" --bpf-prog "${wrong}" --bpf-prog "${wrong}"
+refused "R[0-9] invalid mem access 'scalar'" "${clock[@]}" --bpf-prog "${wrong}"
+refused "wrong cannot be loaded" "${clock[@]}" --bpf-prog "${wrong}"
+if [[ -e /sys/kernel/tracing/events/sched/sched_switch ]]; then
+	refused 'is a tracing event' -e sched:sched_switch --bpf-prog "${wrong}"
+fi
+
+exit ${err}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __PERF_BPF_MAP_CONTENTS_H
+#define __PERF_BPF_MAP_CONTENTS_H
+
+#include <stdio.h>
+
+struct bpf_object;
+
+void bpf_object__fprintf_maps(const struct bpf_object *obj, FILE *fp);
+
+#endif /* __PERF_BPF_MAP_CONTENTS_H */

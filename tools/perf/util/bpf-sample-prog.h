@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __PERF_BPF_SAMPLE_PROG_H
+#define __PERF_BPF_SAMPLE_PROG_H
+
+#include <linux/compiler.h>
+
+struct bpf_object;
+struct evsel;
+struct perf_bpf_sample_prog;
+
+#ifdef HAVE_LIBBPF_SUPPORT
+struct perf_bpf_sample_prog *perf_bpf_sample_prog__new(const char *arg);
+struct perf_bpf_sample_prog *perf_bpf_sample_prog__get(struct perf_bpf_sample_prog *prog);
+void perf_bpf_sample_prog__put(struct perf_bpf_sample_prog *prog);
+int perf_bpf_sample_prog__set(struct perf_bpf_sample_prog *prog, struct evsel *evsel);
+
+int perf_bpf_sample_prog__load(struct perf_bpf_sample_prog *prog);
+int perf_bpf_sample_prog__attach_at_open(struct evsel *evsel);
+int perf_bpf_sample_prog__attach(struct evsel *evsel);
+
+const struct bpf_object *perf_bpf_sample_prog__object(const struct perf_bpf_sample_prog *prog);
+#else
+static inline struct perf_bpf_sample_prog *
+perf_bpf_sample_prog__get(struct perf_bpf_sample_prog *prog)
+{
+	return prog;
+}
+
+static inline void perf_bpf_sample_prog__put(struct perf_bpf_sample_prog *prog __maybe_unused)
+{
+}
+
+static inline int perf_bpf_sample_prog__attach_at_open(struct evsel *evsel __maybe_unused)
+{
+	return 0;
+}
+
+static inline int perf_bpf_sample_prog__attach(struct evsel *evsel __maybe_unused)
+{
+	return 0;
+}
+#endif
+
+#endif /* __PERF_BPF_SAMPLE_PROG_H */
