@@ -278,10 +278,8 @@ static struct flock lock_of_id(int id, short type)
 	return (struct flock) { .l_type = type, .l_whence = SEEK_SET, .l_start = id, .l_len = 1 };
 }
 
-/* Other perfs see that it is in use until this one ends. Return: 0 or -errno. */
-static int mark_in_use(const char *event)
+static int lock_id(int id)
 {
-	int id = tp_pmu__id(PERF_BPF_EVENT_GROUP, event);
 	struct flock lock = lock_of_id(id, F_RDLCK);
 
 	if (id < 0)
@@ -289,6 +287,17 @@ static int mark_in_use(const char *event)
 	if (added.in_use < 0)
 		added.in_use = open(tracing_path_mount(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return added.in_use < 0 || fcntl(added.in_use, F_OFD_SETLK, &lock) ? -errno : 0;
+}
+
+/* Other perfs see that it is in use until this one ends. Return: 0 or -errno. */
+static int mark_in_use(const char *event)
+{
+	int err = lock_id(tp_pmu__id(PERF_BPF_EVENT_GROUP, event));
+
+	if (err)
+		pr_err("%s:%s cannot be locked: %s\n", PERF_BPF_EVENT_GROUP, event,
+		       strerror(-err));
+	return err;
 }
 
 static bool is_in_use(const char *event)

@@ -119,7 +119,7 @@ EOF
 several=${dir}/several.bpf.o
 
 # Some children that run for a while
-work='for i in 1 2 3; do (i=0; while ((i < 100000)); do ((++i)); done) & done; wait'
+work='for i in 1 2 3; do (i=0; while ((i < 30000)); do ((++i)); done) & done; wait'
 
 # record OPTION...: samples of the work, and what else perf says
 record()
@@ -220,6 +220,23 @@ refused "R[0-9] invalid mem access 'scalar'" "${clock[@]}" --bpf-prog "${wrong}"
 refused "wrong cannot be loaded" "${clock[@]}" --bpf-prog "${wrong}"
 if [[ -e /sys/kernel/tracing/events/sched/sched_switch ]]; then
 	refused 'is a tracing event' -e sched:sched_switch --bpf-prog "${wrong}"
+fi
+
+# The pinned filter has no such program, and unpin leaves nothing, whatever it found
+pinned=/sys/fs/bpf/perf_filter
+if mountpoint -q /sys/fs/bpf && [[ ! -e ${pinned} ]]; then
+	perf record --setup-filter unpin > "${dir}/log" 2>&1 || true
+	[[ ! -e ${pinned} ]] || fail "unpin leaves $(ls "${pinned}")"
+	for turn in first second; do
+		perf record --setup-filter pin > "${dir}/log" 2>&1 ||
+			fail "${turn} pin: $(cat "${dir}/log")"
+		perf record --setup-filter unpin > "${dir}/log" 2>&1 ||
+			fail "${turn} unpin: $(cat "${dir}/log")"
+		[[ -z $(ls "${pinned}" 2> /dev/null) ]] || fail "unpin leaves $(ls "${pinned}")"
+	done
+	rmdir "${pinned}" 2> /dev/null || true
+else
+	echo "/sys/fs/bpf is not mounted, or has a pinned filter: pin and unpin are not tested"
 fi
 
 exit ${err}
