@@ -49,6 +49,7 @@
 #include "bpf_skel/probe_gate.skel.h"
 #include "debug.h"
 #include "evsel.h"
+#include "perf-sys.h"
 #include "probe-file.h"
 #include "strlist.h"
 #include "tp_pmu.h"
@@ -235,17 +236,16 @@ static int prepare_files(void)
 /* For LOCK_SECONDS at most. Return: 0 or -errno. */
 static int wait_for_lock(int fd, const char *path)
 {
-	if (!flock(fd, LOCK_EX | LOCK_NB))
-		return 0;
-	if (errno == EWOULDBLOCK)
+	int err = flock(fd, LOCK_EX | LOCK_NB) ? -errno : 0;
+
+	if (err == -EWOULDBLOCK)
 		pr_warning("Waiting for another perf that creates probe events (lock of %s)\n",
 			   path);
-	for (int i = 0; errno == EWOULDBLOCK && i < LOCK_SECONDS * 10; i++) {
+	for (int i = 0; err == -EWOULDBLOCK && i < LOCK_SECONDS * 10; i++) {
 		usleep(100000);
-		if (!flock(fd, LOCK_EX | LOCK_NB))
-			return 0;
+		err = flock(fd, LOCK_EX | LOCK_NB) ? -errno : 0;
 	}
-	return -errno;
+	return err;
 }
 
 /* Other perfs wait here. */
@@ -424,18 +424,51 @@ out:
 	return err;
 }
 
-static int add_point(const struct perf_bpf_layout *layout, struct probe_trace_event *point,
-		     int fd)
+/* Return: 0 or -errno of the kernel. */
+static int write_point(struct probe_trace_event *point, int fd)
 {
-	int err = probe_file__add_event(fd, point);
+	char *command = synthesize_probe_trace_command(point);
+	int err = 0;
+
+	if (!command)
+		return -ENOMEM;
+	if (write(fd, command, strlen(command)) < 0)
+		err = -errno;
+	free(command);
+	return err;
+}
+
+/* Return: 0 if the program may run without the point. */
+static int report_refused(const struct perf_bpf_layout *layout,
+			  const struct probe_trace_event *point, int err)
+{
+	bool partial = layout->prog->partial && err != -ENOMEM;
 	char at[256];
 
-	if (!err)
-		return 0;
 	perf_bpf_point__scnprintf(point, at, sizeof(at));
-	perf_bpf_prog__err(layout->object, layout->prog, "the kernel refuses a probe at %s: %s",
-			   at, strerror(-err));
-	return err;
+	perf_bpf_prog__err(layout->object, layout->prog,
+			   "the kernel refuses a probe at %s: %s%s", at, strerror(-err),
+			   partial ? ", skipped" :
+			   "; to probe the others, begin the section with partial=yes;");
+	return partial ? 0 : err;
+}
+
+/* Keeps those that the kernel takes. */
+static int add_points(struct perf_bpf_layout *layout, int fd)
+{
+	int nr = 0;
+
+	for (int i = 0; i < layout->nr_points; i++) {
+		struct probe_trace_event *point = layout->points[i];
+		int err = write_point(point, fd);
+
+		if (!err)
+			layout->points[nr++] = point;
+		else if (report_refused(layout, point, err))
+			return err;
+	}
+	layout->nr_points = nr;
+	return 0;
 }
 
 static int add_event(struct perf_bpf_layout *layout)
@@ -452,10 +485,44 @@ static int add_event(struct perf_bpf_layout *layout)
 	fd = probe_file__open(PF_FL_RW | (user ? PF_FL_UPROBE : 0));
 	if (fd < 0)
 		return fd;
-	for (int i = 0; i < layout->nr_points && !err; i++)
-		err = add_point(layout, layout->points[i], fd);
+	err = add_points(layout, fd);
 	close(fd);
-	return err ?: mark_in_use(layout->event);
+	if (err || !layout->nr_points)
+		return err;
+	return mark_in_use(layout->event);
+}
+
+static void remove_layout(const struct perf_bpf_layout *layout)
+{
+	if (!layout->added)
+		return;
+	if (layout->event_fd >= 0)
+		close(layout->event_fd);
+	remove_event(layout->event);
+}
+
+/* Layouts without a point go, and what is skipped is told. */
+static int count_points(const struct perf_bpf_object *object, struct perf_bpf_prog *prog)
+{
+	int nr_points = 0, nr = 0;
+
+	for (int i = 0; i < prog->nr_layouts; i++) {
+		struct perf_bpf_layout *layout = prog->layouts[i];
+
+		if (layout->nr_points) {
+			nr_points += layout->nr_points;
+			prog->layouts[nr++] = layout;
+		} else {
+			remove_layout(layout);
+			perf_bpf_layout__delete(layout);
+		}
+	}
+	prog->nr_layouts = nr;
+	if (nr_points == prog->pev.ntevs)
+		return 0;
+	perf_bpf_prog__err(object, prog, "%d of %d points are skipped; perf probe --bpf says more",
+			   prog->pev.ntevs - nr_points, prog->pev.ntevs);
+	return nr_points ? 0 : -ENODATA;
 }
 
 static int add_events_of_prog(struct perf_bpf_object *object, struct perf_bpf_prog *prog)
@@ -468,7 +535,7 @@ static int add_events_of_prog(struct perf_bpf_object *object, struct perf_bpf_pr
 		prog->layouts[i]->event_fd = -1;
 		err = add_event(prog->layouts[i]);
 	}
-	return err;
+	return err ?: count_points(object, prog);
 }
 
 /**
@@ -494,15 +561,6 @@ int perf_bpf_object__add_events(struct perf_bpf_object *object)
 		err = add_events_of_prog(object, &object->progs[i]);
 	unlock_events();
 	return err;
-}
-
-static void remove_layout(const struct perf_bpf_layout *layout)
-{
-	if (!layout->added)
-		return;
-	if (layout->event_fd >= 0)
-		close(layout->event_fd);
-	remove_event(layout->event);
 }
 
 static void report_missed_tasks(const struct perf_bpf_object *object)
@@ -665,14 +723,16 @@ struct instance_maker {
 	struct bpf_insn			*insns;		/* of the instance that is made */
 };
 
-/* bpf_instance_prep_fn: the gate, the prologue, and the program as it is. */
+/* bpf_instance_prep_fn: the gate, the prologue, and the program as it is, named as its event. */
 static int make_instance(const struct bpf_program *prog __maybe_unused, __u32 idx,
 			 const struct bpf_insn *insns, size_t insn_cnt,
 			 struct bpf_instance_code *code, void *ctx)
 {
 	struct instance_maker *maker = ctx;
-	const struct bpf_prologue *prologue = &maker->prog->layouts[idx]->prologue;
+	const struct perf_bpf_layout *layout = maker->prog->layouts[idx];
+	const struct bpf_prologue *prologue = &layout->prologue;
 
+	code->name = layout->event;
 	code->prologue_cnt = maker->gate_cnt + prologue->cnt;
 	code->insn_cnt = code->prologue_cnt + insn_cnt;
 	free(maker->insns);
@@ -744,34 +804,57 @@ static int fd_of_instance(const struct perf_bpf_layout *layout)
 	return -ENOENT;
 }
 
-/* A file of the event, or -1 if perf stat has found out that it is not supported */
-static int fd_of_event(struct evsel *evsel)
+/* Has perf stat found out that the event is not supported? */
+static bool is_open(struct evsel *evsel)
 {
 	struct xyarray *fds = evsel->core.fd;
 
 	for (int cpu = 0; fds && cpu < xyarray__max_x(fds); cpu++) {
 		for (int thread = 0; thread < xyarray__max_y(fds); thread++) {
-			int fd = *(int *)xyarray__entry(fds, cpu, thread);
-
-			if (fd >= 0)
-				return fd;
+			if (*(int *)xyarray__entry(fds, cpu, thread) >= 0)
+				return true;
 		}
 	}
-	return -1;
+	return false;
 }
 
-/* All files of a probe event share its programs. */
-static int attach(struct perf_bpf_layout *layout, int event)
+/*
+ * All events of a probe share its programs, so it is attached to one that is for nothing
+ * else. With an event that is recorded, kernels up to 7.3 detach it as soon as a task ends
+ * that has inherited the event. And it stays between two runs of perf stat -r.
+ */
+static int open_holder(const struct evsel *evsel)
 {
-	int err = ioctl(event, PERF_EVENT_IOC_SET_BPF, fd_of_instance(layout)) ? -errno : 0;
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_TRACEPOINT,
+		.size = PERF_ATTR_SIZE_VER0,
+		.config = evsel->core.attr.config,
+		.sample_period = 1,
+		.disabled = 1,
+	};
+	int fd = sys_perf_event_open(&attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 
-	/* By a clone of the evsel, for a cgroup, or in a former run of perf stat -r */
-	if (err == -EEXIST)
-		err = 0;
-	/* Between two runs all others are closed */
-	if (!err && layout->event_fd < 0)
-		layout->event_fd = fcntl(event, F_DUPFD_CLOEXEC, 3);
-	return err;
+	return fd < 0 ? -errno : fd;
+}
+
+/* Once: evsels are cloned for cgroups, and attached in each run of perf stat -r. */
+static int attach(struct perf_bpf_layout *layout, const struct evsel *evsel)
+{
+	int fd;
+
+	if (layout->event_fd >= 0)
+		return 0;
+	fd = open_holder(evsel);
+	if (fd < 0)
+		return fd;
+	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, fd_of_instance(layout))) {
+		int err = -errno;
+
+		close(fd);
+		return err;
+	}
+	layout->event_fd = fd;
+	return 0;
 }
 
 /**
@@ -786,14 +869,13 @@ static int attach(struct perf_bpf_layout *layout, int event)
  */
 int perf_bpf_layout__attach(struct perf_bpf_layout *layout, struct evsel *evsel)
 {
-	int event = fd_of_event(evsel);
 	int err;
 
-	if (event < 0)
+	if (!is_open(evsel))
 		return 0;
 	err = load(layout->object, evsel);
 	if (!err) {
-		err = attach(layout, event);
+		err = attach(layout, evsel);
 		if (err)
 			perf_bpf_prog__err(layout->object, layout->prog,
 					   "cannot be attached to %s: %s",

@@ -444,7 +444,8 @@ static int find_points(const struct perf_bpf_object *object, struct perf_bpf_pro
 	char sbuf[STRERR_BUFSIZE];
 	int err = convert_points(prog);
 
-	if (err == -ERANGE) {
+	/* Found in debug information, or in the symbols alone */
+	if (err == -ERANGE || err == -E2BIG) {
 		perf_bpf_prog__err(object, prog,
 				   "more than %d points; name them more narrowly, or begin the section with max=NUMBER;",
 				   prog->max_points);
@@ -454,6 +455,11 @@ static int find_points(const struct perf_bpf_object *object, struct perf_bpf_pro
 		perf_bpf_prog__err(object, prog,
 				   "no such function, no code on that line, or an argument that no point has. perf probe -F shows functions, -L FUNCTION lines, -V FUNCTION variables");
 		return -ENOENT;
+	}
+	if (err == -ENODATA) {
+		perf_bpf_prog__err(object, prog,
+				   "no debug information. Build with -g, or for the kernel install it or name its vmlinux (--vmlinux FILE, before the event)");
+		return err;
 	}
 	if (err) {
 		perf_bpf_prog__err(object, prog, "no point is found: %s",
@@ -714,13 +720,17 @@ out:
 	return NULL;
 }
 
+void perf_bpf_layout__delete(struct perf_bpf_layout *layout)
+{
+	free(layout->event);
+	free(layout->points);
+	free(layout);
+}
+
 static void perf_bpf_prog__exit(struct perf_bpf_prog *prog)
 {
-	for (int i = 0; i < prog->nr_layouts; i++) {
-		free(prog->layouts[i]->event);
-		free(prog->layouts[i]->points);
-		free(prog->layouts[i]);
-	}
+	for (int i = 0; i < prog->nr_layouts; i++)
+		perf_bpf_layout__delete(prog->layouts[i]);
 	for (int i = 0; i < prog->nr_skipped; i++)
 		free(prog->skipped[i].why);
 	free(prog->layouts);

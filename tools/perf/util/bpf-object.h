@@ -35,7 +35,7 @@ struct perf_bpf_layout {
 	struct perf_bpf_prog		*prog;
 	bool				added;		/* to tracefs */
 	bool				enabled;
-	int				event_fd;	/* keeps the event, -1 before */
+	int				event_fd;	/* has the instance, -1 before */
 };
 
 struct perf_bpf_skipped {
@@ -79,6 +79,7 @@ void perf_bpf_object__close(struct perf_bpf_object *object);
 void perf_bpf_prog__err(const struct perf_bpf_object *object,
 			const struct perf_bpf_prog *prog, const char *fmt, ...)
 	__printf(3, 4);
+void perf_bpf_layout__delete(struct perf_bpf_layout *layout);
 int perf_bpf_layout__set_event(struct perf_bpf_layout *layout, const char *event);
 int perf_bpf_point__scnprintf(const struct probe_trace_event *point, char *buf, size_t size);
 #endif

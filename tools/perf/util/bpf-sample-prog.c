@@ -35,8 +35,16 @@ struct perf_bpf_sample_prog {
 	struct bpf_object	*obj;
 	struct bpf_program	*prog;
 	bool			loaded;
+	bool			reported;	/* its misses */
 	int			users;
 };
+
+/* libbpf has errors of its own, as for a file that is not ELF. */
+static const char *error_text(int err, char *buf, size_t size)
+{
+	libbpf_strerror(err, buf, size);
+	return buf;
+}
 
 static bool is_for_samples(const struct bpf_program *prog)
 {
@@ -60,14 +68,27 @@ static void list_programs(const struct perf_bpf_sample_prog *sp)
 	}
 }
 
+/* libbpf fills in a map of programs when it loads them, so that all of them are needed. */
+static bool has_tail_calls(const struct bpf_object *obj)
+{
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, obj) {
+		if (bpf_map__type(map) == BPF_MAP_TYPE_PROG_ARRAY)
+			return true;
+	}
+	return false;
+}
+
 /* The one that is named, or else the only one there is */
 static int choose_program(struct perf_bpf_sample_prog *sp)
 {
+	bool load_all = has_tail_calls(sp->obj);
 	struct bpf_program *prog;
 	int nr = 0;
 
 	bpf_object__for_each_program(prog, sp->obj) {
-		bpf_program__set_autoload(prog, false);
+		bpf_program__set_autoload(prog, load_all && is_for_samples(prog));
 		if (!is_for_samples(prog) || (sp->name && !has_name(prog, sp->name)))
 			continue;
 		sp->prog = prog;
@@ -101,6 +122,8 @@ static int parse_arg(struct perf_bpf_sample_prog *sp, const char *arg)
 	if (!colon || !access(arg, F_OK))
 		return 0;
 	*colon = '\0';
+	if (!colon[1])
+		return 0;
 	sp->name = strdup(colon + 1);
 	return sp->name ? 0 : -ENOMEM;
 }
@@ -114,6 +137,7 @@ static int parse_arg(struct perf_bpf_sample_prog *sp, const char *arg)
 struct perf_bpf_sample_prog *perf_bpf_sample_prog__new(const char *arg)
 {
 	struct perf_bpf_sample_prog *sp = zalloc(sizeof(*sp));
+	char sbuf[STRERR_BUFSIZE];
 	int err;
 
 	if (!sp)
@@ -126,7 +150,7 @@ struct perf_bpf_sample_prog *perf_bpf_sample_prog__new(const char *arg)
 	if (!sp->obj) {
 		err = -errno;
 		pr_err("%s: cannot be opened as a BPF object file: %s\n", sp->path,
-		       strerror(-err));
+		       error_text(err, sbuf, sizeof(sbuf)));
 		goto out;
 	}
 	err = choose_program(sp);
@@ -196,6 +220,7 @@ int perf_bpf_sample_prog__set(struct perf_bpf_sample_prog *sp, struct evsel *evs
  */
 int perf_bpf_sample_prog__load(struct perf_bpf_sample_prog *sp)
 {
+	char sbuf[STRERR_BUFSIZE];
 	int err;
 
 	if (sp->loaded)
@@ -203,7 +228,8 @@ int perf_bpf_sample_prog__load(struct perf_bpf_sample_prog *sp)
 	err = bpf_object__load(sp->obj);
 	if (err) {
 		pr_err("--bpf-prog %s: %s cannot be loaded: %s; %s\n", sp->path,
-		       bpf_program__name(sp->prog), strerror(-err), err == -EPERM ?
+		       bpf_program__name(sp->prog), error_text(err, sbuf, sizeof(sbuf)),
+		       err == -EPERM ?
 		       "loading programs takes root, or CAP_BPF and CAP_PERFMON" :
 		       "libbpf's messages say why. Fields of the sample (ctx->data) need a kernel that has them");
 		return err;
@@ -216,7 +242,8 @@ int perf_bpf_sample_prog__load(struct perf_bpf_sample_prog *sp)
  * perf_bpf_sample_prog__attach_at_open - Let the kernel attach the program
  * @evsel: with a program, configured and not open yet
  *
- * On a kernel without attr.bpf_attach this only loads it.
+ * On a kernel without attr.bpf_attach this only loads it. If the event takes no samples it
+ * does nothing.
  *
  * Return: 0 or -errno, with a message printed.
  */
@@ -225,11 +252,9 @@ int perf_bpf_sample_prog__attach_at_open(struct evsel *evsel)
 	struct perf_event_attr *attr = &evsel->core.attr;
 	int fd;
 
-	if (!attr->sample_period) {
-		pr_err("--bpf-prog %s: %s takes no samples, so that no program would run\n",
-		       evsel->bpf_prog->path, evsel__name(evsel));
-		return -EINVAL;
-	}
+	/* As those behind the leader of {...}:S */
+	if (!attr->sample_period)
+		return 0;
 	fd = perf_bpf_sample_prog__load(evsel->bpf_prog);
 	if (fd < 0)
 		return fd;
@@ -270,6 +295,13 @@ int perf_bpf_sample_prog__attach(struct evsel *evsel)
 {
 	struct perf_event_attr *attr = &evsel->core.attr;
 
+	if (!evsel->bpf_prog->loaded) {
+		pr_err("--bpf-prog %s: %s takes no samples, so that no program would run\n",
+		       evsel->bpf_prog->path, evsel__name(evsel));
+		return -EINVAL;
+	}
+	if (!attr->sample_period)
+		return 0;
 	if (!attr->bpf_attach)
 		return attach_to_open_event(evsel, bpf_program__fd(evsel->bpf_prog->prog));
 	/* It is written to perf.data, where a file descriptor has no meaning */
@@ -278,7 +310,35 @@ int perf_bpf_sample_prog__attach(struct evsel *evsel)
 	return 0;
 }
 
+/**
+ * perf_bpf_sample_prog__object - The object of a program
+ * @sp: the program
+ *
+ * Return: the object, or NULL if it is not loaded.
+ */
 const struct bpf_object *perf_bpf_sample_prog__object(const struct perf_bpf_sample_prog *sp)
 {
-	return sp->obj;
+	return sp->loaded ? sp->obj : NULL;
+}
+
+/**
+ * perf_bpf_sample_prog__report_misses - Warn of samples without a run of the program
+ * @sp: the program, or NULL
+ *
+ * Once, if several events have it. The kernel drops a sample that hits in BPF code, where
+ * no other program may run. Older kernels do not count them.
+ */
+void perf_bpf_sample_prog__report_misses(struct perf_bpf_sample_prog *sp)
+{
+	struct bpf_prog_info info = {};
+	__u32 len = sizeof(info);
+
+	if (!sp || !sp->loaded || sp->reported)
+		return;
+	sp->reported = true;
+	if (bpf_prog_get_info_by_fd(bpf_program__fd(sp->prog), &info, &len) ||
+	    !info.recursion_misses)
+		return;
+	pr_warning("--bpf-prog %s: dropped %llu samples in BPF code, where it cannot run\n",
+		   sp->path, (unsigned long long)info.recursion_misses);
 }

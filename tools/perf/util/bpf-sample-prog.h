@@ -19,6 +19,7 @@ int perf_bpf_sample_prog__attach_at_open(struct evsel *evsel);
 int perf_bpf_sample_prog__attach(struct evsel *evsel);
 
 const struct bpf_object *perf_bpf_sample_prog__object(const struct perf_bpf_sample_prog *prog);
+void perf_bpf_sample_prog__report_misses(struct perf_bpf_sample_prog *prog);
 #else
 static inline struct perf_bpf_sample_prog *
 perf_bpf_sample_prog__get(struct perf_bpf_sample_prog *prog)
@@ -38,6 +39,11 @@ static inline int perf_bpf_sample_prog__attach_at_open(struct evsel *evsel __may
 static inline int perf_bpf_sample_prog__attach(struct evsel *evsel __maybe_unused)
 {
 	return 0;
+}
+
+static inline void
+perf_bpf_sample_prog__report_misses(struct perf_bpf_sample_prog *prog __maybe_unused)
+{
 }
 #endif
 

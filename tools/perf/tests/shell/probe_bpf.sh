@@ -179,6 +179,7 @@ refuse "${exec}take_none number" 'an argument that no point has'
 refuse "${exec}nowhere number" 'no such function'
 refuse "${exec}take_first:4711 number" 'no code on that line'
 refuse "${exec}max=2;partial=yes;take_* number" 'more than 2 points'
+refuse "${exec}max=2;take_*" 'more than 2 points' 'long number, int err'
 refuse "${exec}max=none;take_first number" 'max= takes a number of points'
 refuse "${exec}inlines=maybe;take_first number" 'inlines= takes yes or no'
 refuse "exec=/nowhere;take_first number" 'No such file'
@@ -194,7 +195,7 @@ show "${exec}${refuse_name}=take_first number" &&
 grep -q 'longer than 63 characters' "${dir}/errors" || fail "$(cat "${dir}/errors")"
 refuse "${exec}own:taken=take_first number" 'the group of the event is always perf_bpf_probe'
 refuse "${exec}take_first" 'has 3 parameters, but is given the context, an error flag and 0'
-refuse "exec=${dir}/stripped;take_first number" 'no point is found'
+refuse "exec=${dir}/stripped;take_first number" 'no debug information'
 refuse 'kprobe/vfs_read' 'libbpf attaches programs of such sections' \
 	'void *ctx, int err, long number'
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# perf record: events of a BPF object file (-e FILE.bpf.o)
+# perf record: events of a BPF object file (-e FILE.bpf.o) (exclusive)
 # SPDX-License-Identifier: GPL-2.0
 #
 # A program has the same argument in different registers, on the stack, behind pointers,
@@ -84,6 +84,19 @@ cat > "${dir}/program.c" <<- 'EOF'
 		use(n);
 	}
 
+	/* Its variable has no place, as the compiler knows its values */
+	probed void states(void)
+	{
+		int state;
+
+		asm volatile("nop");
+		state = -1;		/* the first state */
+		asm volatile("nop");
+		state = 200;		/* the second state */
+		asm volatile("nop");
+		(void)state;
+	}
+
 	int main(int argc, char **argv)
 	{
 		struct item last = { .before = 1, .bits = 77, .small = -5, .name = "last" };
@@ -101,6 +114,7 @@ cat > "${dir}/program.c" <<- 'EOF'
 			on_stack(1, 2, 3, 4, 5, 6, 44);
 			has_item(&item);
 			around(14);
+			states();
 			if (loops > 1)
 				usleep(1000);
 		}
@@ -195,6 +209,25 @@ place value=44
 fields bits=33 small=-5 far=77
 inline value=14"
 none_left "behind a recording"
+
+# A variable whose value the compiler knows at the line
+first=$(sed -n '/the first state/=' "${dir}/program.c")
+second=$(sed -n '/the second state/=' "${dir}/program.c")
+build states <<- EOF
+	SEC("exec=" PROGRAM ";one=program.c:${first} state")
+	int one(void *ctx, int err, int state)
+	{
+		return !err && state == -1;
+	}
+
+	SEC("exec=" PROGRAM ";two=program.c:${second} state")
+	int two(void *ctx, int err, int state)
+	{
+		return !err && state == 200;
+	}
+EOF
+same "a constant" "$(record states)" "one state=-1
+two state=200"
 
 # As perf probe prints them
 for probe in 'place=in_first value' 'place=in_second value' 'place=in_third value' \
@@ -296,6 +329,13 @@ perf stat -r 3 -x, -o "${dir}/counts" -e "${dir}/fault.bpf.o" -- "${program}"
 counts=$(sed -n 's/^\([0-9]*\),.*perf_bpf_probe:.*/\1/p' "${dir}/counts")
 same "perf stat -r 3, for each run" "${counts}" 1
 
+# A child that has ended, whose event is gone, has not taken the program with it
+perf record -q -o "${dir}/data" -e "${dir}/none.bpf.o" -- \
+	bash -c "${program}; ${program}; ${program}" > "${dir}/log" 2>&1 ||
+	fail "children one after the other: $(cat "${dir}/log")"
+same "samples that are dropped in children one after the other" \
+	"$(perf script -i "${dir}/data" -F event 2> /dev/null)" ""
+
 # Children of the recorded task, the kernel, and what a function returns
 build kernel <<- 'EOF'
 	SEC("exec=" PROGRAM ";child=in_third value")
@@ -347,10 +387,10 @@ same "a line in the middle of a function" "$(record line)" "line n=14"
 same "a filter that passes as well" "$(record line --filter 'n == 14')" "line n=14"
 same "a filter that does not" "$(record line --filter 'n == 15')" ""
 
-# Symbols of the instances
+# Symbols of the instances, which are named as their events
 perf record -q -a -o "${dir}/data" -e "${dir}/values.bpf.o" -- "${program}"
 perf script -i "${dir}/data" --show-bpf-events > "${dir}/log"
-for instance in place_0 place_1 place_2 place_3 fields_0 inlined_0; do
+for instance in place_1 place_2 place_3 place_4 fields inline; do
 	grep -q "PERF_RECORD_KSYMBOL .* name bpf_prog_[0-9a-f]*_${instance} " "${dir}/log" ||
 		fail "no symbol of instance ${instance}"
 done
@@ -361,6 +401,12 @@ if perf record -o "${dir}/data" -e dummy --switch-output-event "${dir}/fault.bpf
 	fail "--switch-output-event takes a BPF object file"
 fi
 grep -q 'takes no BPF object file' "${dir}/log" || fail "$(cat "${dir}/log")"
+
+for behind in :u /config=1/; do
+	perf record -o "${dir}/data" -e "${dir}/values.bpf.o${behind}" -- "${program}" \
+		> "${dir}/log" 2>&1 && fail "${behind} is taken behind a BPF object file"
+	grep -q 'takes neither modifiers nor terms' "${dir}/log" || fail "$(cat "${dir}/log")"
+done
 
 # What cannot be loaded says why, and leaves nothing behind
 build refused <<- 'EOF'

@@ -1,5 +1,5 @@
 #!/bin/bash
-# perf record: BPF programs for samples (--bpf-prog)
+# perf record: BPF programs for samples (--bpf-prog) (exclusive)
 # SPDX-License-Identifier: GPL-2.0
 #
 # A program of a BPF object file runs for each sample of an event, also in children, and
@@ -19,10 +19,13 @@ command -v clang > /dev/null || skip "no clang"
 perf check -q feature bpf_skeletons || skip "perf was built without bpf_skeletons"
 
 dir=$(mktemp -d /tmp/perf-record-bpf-prog.XXXXXX)
+pinned=/sys/fs/bpf/perf_filter
+own_pinned=
 
 cleanup()
 {
 	trap - EXIT TERM INT
+	[[ -z ${own_pinned} ]] || perf record --setup-filter unpin > /dev/null 2>&1 || true
 	[[ ${dir} == /tmp/perf-record-bpf-prog.* ]] && rm -rf "${dir}"
 }
 
@@ -150,8 +153,9 @@ on_cpus=$(said 'cpus\[\(u32\)0\] on CPU [0-9]* = \(u64\)([0-9]*)' |
 grep -q '^ring: its contents cannot be printed (map type ringbuf)$' "${dir}/log" ||
 	fail "nothing about the ring buffer in: $(cat "${dir}/log")"
 echo "a program that keeps all samples: ${samples} in ${tasks} tasks"
-! perf evlist -v -i "${dir}/data" | grep 'bpf_attach\|bpf_fd' ||
-	fail "a file descriptor is in perf.data"
+perf evlist -v -i "${dir}/data" > "${dir}/log" 2>&1 || fail "perf evlist: $(cat "${dir}/log")"
+grep -q task-clock "${dir}/log" || fail "perf evlist shows no event: $(cat "${dir}/log")"
+! grep 'bpf_attach\|bpf_fd' "${dir}/log" || fail "a file descriptor is in perf.data"
 
 record "${clock[@]}" --bpf-prog "${several}:none" --bpf-prog-maps
 dropped=$(said 'dropped = \(int\)([0-9]*)')
@@ -177,13 +181,91 @@ seen=$(said "${totals}([0-9]*),.*")
 	fail "a filter that passes all: ${samples} samples, but: $(cat "${dir}/log")"
 record "${clock[@]}" --bpf-prog "${several}:all" --filter 'ip == 0' --bpf-prog-maps
 seen=$(said "${totals}([0-9]*),.*")
-((samples == 0 && seen == 0)) ||
+((samples == 0)) && [[ -z ${seen} ]] && grep -q '^totals: all elements are 0$' "${dir}/log" ||
 	fail "a filter that drops all: ${samples} samples, but: $(cat "${dir}/log")"
 record "${clock[@]}" --filter 'ip > 0' --bpf-prog "${several}:none" --bpf-prog-maps
 dropped=$(said 'dropped = \(int\)([0-9]*)')
 ((samples == 0 && dropped > 0)) ||
 	fail "a filter before a program that drops: ${samples} samples, but: $(cat "${dir}/log")"
 echo "with a filter: both decide"
+
+# Without BTF there are bytes, and {...}:S takes samples of its leader only
+cat > "${dir}/plain.c" <<- 'EOF'
+	#define SEC(name) __attribute__((section(name), used))
+
+	int seen;
+
+	SEC("perf_event")
+	int plain(void *ctx)
+	{
+		seen++;
+		return 1;
+	}
+EOF
+clang -O2 --target=bpf -c -o "${dir}/plain.bpf.o" "${dir}/plain.c"
+record -e '{task-clock,cpu-clock}:S' -c 1000000 --bpf-prog "${dir}/plain.bpf.o" --bpf-prog-maps
+((samples > 0)) || fail "no samples of a group: $(cat "${dir}/log")"
+grep '^plain.bss = [0-9a-f ]*$' "${dir}/log" || fail "no bytes in: $(cat "${dir}/log")"
+
+# A program that goes on to another one, a map that cannot be read, and one without entries
+build tails <<- 'EOF'
+	typedef unsigned int u32;
+	#define SEC(name) __attribute__((section(name), used))
+
+	char _license[] SEC("license") = "GPL";
+
+	static void *(*lookup)(void *map, const void *key) = (void *)1;
+	static long (*tail_call)(void *ctx, void *map, u32 index) = (void *)12;
+
+	SEC("perf_event") int second(void *ctx);
+
+	struct {
+		int (*type)[3];		/* BPF_MAP_TYPE_PROG_ARRAY */
+		u32 *key;
+		int (*max_entries)[1];
+		int (*values[])(void *);
+	} next SEC(".maps") = { .values = { (void *)&second } };
+
+	struct {
+		int (*type)[2];		/* BPF_MAP_TYPE_ARRAY */
+		u32 *key;
+		u32 *value;
+		int (*max_entries)[1];
+		int (*map_flags)[16];	/* BPF_F_WRONLY */
+	} unreadable SEC(".maps");
+
+	struct {
+		int (*type)[1];		/* BPF_MAP_TYPE_HASH */
+		u32 *key;
+		u32 *value;
+		int (*max_entries)[1];
+	} empty SEC(".maps");
+
+	int hits;
+
+	SEC("perf_event")
+	int second(void *ctx)
+	{
+		__sync_fetch_and_add(&hits, 1);
+		return 1;
+	}
+
+	SEC("perf_event")
+	int first(void *ctx)
+	{
+		u32 zero = 0;
+
+		lookup(&unreadable, &zero);
+		lookup(&empty, &zero);
+		tail_call(ctx, &next, 0);
+		return 0;
+	}
+EOF
+record "${clock[@]}" --bpf-prog "${dir}/tails.bpf.o:first" --bpf-prog-maps
+((samples > 0 && samples == $(said 'hits = \(int\)([0-9]*)'))) ||
+	fail "a tail call: ${samples} samples, but: $(cat "${dir}/log")"
+grep '^unreadable: cannot be read: ' "${dir}/log" || fail "nothing of a map: $(cat "${dir}/log")"
+grep '^empty: no entries$' "${dir}/log" || fail "nothing of a map: $(cat "${dir}/log")"
 
 # refused TEXT OPTION...: perf does not record, and says why
 refused()
@@ -217,24 +299,28 @@ refused 'cannot be opened as a BPF object file' "${clock[@]}" --bpf-prog "${dir}
 refused 'should follow the -e' --bpf-prog "${wrong}"
 refused 'an event runs one program' "${clock[@]}" --bpf-prog "${wrong}" --bpf-prog "${wrong}"
 refused "R[0-9] invalid mem access 'scalar'" "${clock[@]}" --bpf-prog "${wrong}"
-refused "wrong cannot be loaded" "${clock[@]}" --bpf-prog "${wrong}"
+refused "wrong cannot be loaded" "${clock[@]}" --bpf-prog "${wrong}" --bpf-prog-maps
+! grep 'Maps of' "${dir}/log" || fail "maps of a program that is not loaded"
+refused 'no-bpf-prog. isn.t available' "${clock[@]}" --no-bpf-prog
 if [[ -e /sys/kernel/tracing/events/sched/sched_switch ]]; then
 	refused 'is a tracing event' -e sched:sched_switch --bpf-prog "${wrong}"
 fi
 
 # The pinned filter has no such program, and unpin leaves nothing, whatever it found
-pinned=/sys/fs/bpf/perf_filter
 if mountpoint -q /sys/fs/bpf && [[ ! -e ${pinned} ]]; then
-	perf record --setup-filter unpin > "${dir}/log" 2>&1 || true
+	own_pinned=1
+	perf record --setup-filter unpin > "${dir}/log" 2>&1 && fail "unpin without a pinned filter"
 	[[ ! -e ${pinned} ]] || fail "unpin leaves $(ls "${pinned}")"
 	for turn in first second; do
 		perf record --setup-filter pin > "${dir}/log" 2>&1 ||
 			fail "${turn} pin: $(cat "${dir}/log")"
+		# As after an unpin that was interrupted
+		[[ ${turn} == first ]] || rm "${pinned}/perf_sample_filter" "${pinned}/filters"
 		perf record --setup-filter unpin > "${dir}/log" 2>&1 ||
 			fail "${turn} unpin: $(cat "${dir}/log")"
-		[[ -z $(ls "${pinned}" 2> /dev/null) ]] || fail "unpin leaves $(ls "${pinned}")"
+		[[ ! -e ${pinned} ]] || fail "unpin leaves $(ls "${pinned}")"
 	done
-	rmdir "${pinned}" 2> /dev/null || true
+	own_pinned=
 else
 	echo "/sys/fs/bpf is not mounted, or has a pinned filter: pin and unpin are not tested"
 fi
