@@ -17,6 +17,7 @@ import os
 import re
 import shutil
 import subprocess
+import sysconfig
 from typing import Iterable, NamedTuple
 
 import pytest
@@ -185,6 +186,13 @@ def build_kernel(paths: list[str]) -> None:
     make("-C", str(TREE), f"O={OUT}", "KCFLAGS=-g0", *objects)
 
 
+def perf_goal(path: str) -> str:
+    """What perf's makefile makes of a source; its Python module is made by setup.py."""
+    if path == PERF + "util/python.c":
+        return f"{OUT_PERF}/python/perf{sysconfig.get_config_var('EXT_SUFFIX')}"
+    return f"{OUT_PERF}/{path[len(PERF):-2]}.o"
+
+
 def build_perf(step: Step) -> None:
     """Build perf's objects, or all of perf, and the tree's libraries.
 
@@ -195,7 +203,7 @@ def build_perf(step: Step) -> None:
     OUT_PERF.mkdir(exist_ok=True)
     goals = [f"{OUT_PERF}/perf"] if DEPENDENTS else [
         f"{OUT_PERF}/libsymbol/libsymbol.a", "prepare",
-        *(f"{OUT_PERF}/{path[len(PERF):-2]}.o" for path in sources(step)
+        *(perf_goal(path) for path in sources(step)
           if path.startswith(PERF) and path not in NOT_IN_PERF
           and not path.endswith(".bpf.c"))]     # for clang, and made with what loads it
     make("-C", str(TREE / PERF), "-f", "Makefile.perf", f"O={OUT_PERF}", "NO_RUST=1",

@@ -11,16 +11,16 @@ that are lost are told; then it is recorded again, three times at most.
 """
 
 import collections
+import json
 import os
 import pathlib
 import random
 import re
-import struct
 import subprocess
 import sys
 import tempfile
 import time
-from typing import Dict, List, NamedTuple, Tuple
+from typing import Dict, List, NamedTuple
 
 TRACEFS = pathlib.Path("/sys/kernel/tracing")
 FUNCTIONS = 50
@@ -30,12 +30,9 @@ TRIES = 3
 ALL_BITS = (1 << 64) - 1
 COMM = "random_calls"
 OBJECT = "random.bpf.o"
-# Kinds of types in include/uapi/linux/btf.h, and how many bytes they and a member have
-BTF_INT, BTF_PTR, BTF_ENUM, BTF_FUNC, BTF_FUNC_PROTO, BTF_ENUM64 = 1, 2, 6, 12, 13, 19
-BTF_SCALARS = (BTF_INT, BTF_PTR, BTF_ENUM, BTF_ENUM64)
-BTF_MODIFIERS = (8, 9, 10, 11, 18)  # typedef, volatile, const, restrict, type tag
-BTF_EXTRA = {BTF_INT: 4, 3: 12, 14: 4, 17: 4}  # array, variable, declaration tag
-BTF_MEMBER = {4: 12, 5: 12, BTF_ENUM: 8, BTF_FUNC_PROTO: 8, 15: 12, BTF_ENUM64: 12}
+INTEGERS = ("INT", "ENUM", "ENUM64")
+MODIFIERS = ("TYPEDEF", "CONST", "VOLATILE", "RESTRICT", "TYPE_TAG")
+BPFTOOL = str(pathlib.Path(os.environ["SELFTESTS"]).parent / "out-samples/bpftool/bpftool")
 
 START = f"""
 typedef unsigned long long u64;
@@ -169,48 +166,20 @@ def text_symbols() -> Dict[str, int]:
     return {name: where[0] for name, where in found.items() if len(where) == 1}
 
 
-class Type(NamedTuple):
-    """A type of BTF; the members of a prototype are (name, type)."""
-
-    name: int
-    kind: int
-    size_or_type: int
-    params: List[Tuple[int, ...]]
-
-
-def btf_types(data: bytes) -> Tuple[List[Type], bytes]:
-    """All types of BTF and its strings; Documentation/bpf/btf.rst has the layout."""
-    header, at, size, strings = struct.unpack_from("<4xIIII", data)
-    at += header
-    end = at + size
-    types = [Type(0, 0, 0, [])]
-    while at < end:
-        name, info, size_or_type = struct.unpack_from("<III", data, at)
-        kind, members = info >> 24 & 31, info & 0xffff
-        behind = at + 12 + BTF_EXTRA.get(kind, 0) + BTF_MEMBER.get(kind, 0) * members
-        params = list(struct.iter_unpack("<II", data[at + 12:behind])) \
-            if kind == BTF_FUNC_PROTO else []
-        types.append(Type(name, kind, size_or_type, params))
-        at = behind
-    return types, data[header + strings:]
-
-
 def parameters() -> Dict[str, List[str]]:
     """The names of the parameters that fit in an argument, of each function in BTF."""
-    types, strings = btf_types(pathlib.Path("/sys/kernel/btf/vmlinux").read_bytes())
-
-    def text(at: int) -> str:
-        return strings[at:strings.index(0, at)].decode()
+    types = {one["id"]: one for one in json.loads(run(
+        BPFTOOL, "-j", "btf", "dump", "file", "/sys/kernel/btf/vmlinux"))["types"]}
 
     def fits(number: int) -> bool:
-        while types[number].kind in BTF_MODIFIERS:
-            number = types[number].size_or_type
-        return types[number].kind in BTF_SCALARS and \
-            (types[number].kind == BTF_PTR or types[number].size_or_type <= 8)
+        while types.get(number, {}).get("kind") in MODIFIERS:
+            number = types[number]["type_id"]
+        one = types.get(number, {"kind": "VOID"})
+        return one["kind"] == "PTR" or one["kind"] in INTEGERS and one["size"] <= 8
 
-    return {text(one.name): [text(name) for name, number in types[one.size_or_type].params
-                             if name and fits(number)][:MAX_ARGS]
-            for one in types if one.kind == BTF_FUNC}
+    return {one["name"]: [param["name"] for param in types[one["type_id"]]["params"]
+                          if param["name"] != "(anon)" and fits(param["type_id"])][:MAX_ARGS]
+            for one in types.values() if one["kind"] == "FUNC"}
 
 
 def draw(seed: int) -> List[Function]:

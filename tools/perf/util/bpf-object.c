@@ -456,6 +456,11 @@ static int find_points(const struct perf_bpf_object *object, struct perf_bpf_pro
 				   "no such function, no code on that line, or an argument that no point has. perf probe -F shows functions, -L FUNCTION lines, -V FUNCTION variables");
 		return -ENOENT;
 	}
+	if (err == -ENODEV) {
+		perf_bpf_prog__err(object, prog, "no such point%s", prog->pev.uprobes ? "" :
+				   ", or the kernel allows no probe there (/sys/kernel/debug/kprobes/blacklist)");
+		return err;
+	}
 	if (err == -ENODATA) {
 		perf_bpf_prog__err(object, prog,
 				   "no debug information. Build with -g, or for the kernel install it or name its vmlinux (--vmlinux FILE, before the event)");

@@ -8,19 +8,13 @@
 
 set -e
 
-skip()
-{
-	echo "SKIP: $*"
-	exit 2
-}
+# shellcheck source=lib/bpf_object.sh
+. "$(dirname "$0")"/lib/bpf_object.sh
+err=0 # fail() sets it
 
-[[ $(id -u) == 0 ]] || skip "loads BPF programs, so it needs root"
-for tool in gcc clang; do
-	command -v "${tool}" > /dev/null || skip "no ${tool}"
-done
-for feature in bpf_skeletons dwarf libtraceevent; do
-	perf check -q feature "${feature}" || skip "perf was built without ${feature}"
-done
+need_root
+need_tools gcc clang
+need_features bpf_skeletons dwarf libtraceevent
 perf check -q feature libLLVM || perf check -q feature libcapstone ||
 	skip "perf was built without a disassembler of BPF programs"
 [[ -e /sys/kernel/tracing/uprobe_events || -e /sys/kernel/debug/tracing/uprobe_events ]] ||
@@ -39,13 +33,6 @@ cleanup()
 
 trap cleanup EXIT
 trap 'cleanup; exit 1' TERM INT
-
-err=0
-fail()
-{
-	echo "FAIL: $*"
-	err=1
-}
 
 cat > "${dir}/program.c" <<- 'EOF'
 	#define probed __attribute__((noinline, noclone))

@@ -10,20 +10,14 @@
 
 set -e
 
-skip()
-{
-	echo "SKIP: $*"
-	exit 2
-}
+# shellcheck source=lib/bpf_object.sh
+. "$(dirname "$0")"/lib/bpf_object.sh
+err=0 # fail() sets it
 
 [[ $(uname -m) == x86_64 ]] || skip "the test has registers of x86_64"
-[[ $(id -u) == 0 ]] || skip "loads BPF programs, so it needs root"
-for tool in gcc clang; do
-	command -v "${tool}" > /dev/null || skip "no ${tool}"
-done
-for feature in bpf_skeletons dwarf libtraceevent; do
-	perf check -q feature "${feature}" || skip "perf was built without ${feature}"
-done
+need_root
+need_tools gcc clang
+need_features bpf_skeletons dwarf libtraceevent
 tracefs=/sys/kernel/tracing
 [[ -e ${tracefs}/uprobe_events ]] || tracefs=/sys/kernel/debug/tracing
 [[ -e ${tracefs}/uprobe_events ]] || skip "no uprobe events in tracefs"
@@ -139,13 +133,6 @@ build()
 		-c -o "${dir}/$1.bpf.o" "${dir}/$1.bpf.c" || exit 1
 }
 
-err=0
-fail()
-{
-	echo "FAIL: $*"
-	err=1
-}
-
 # record NAME [OPTION...]: the samples of NAME.bpf.o, as "EVENT ARG=VALUE ..."
 record()
 {
@@ -166,16 +153,6 @@ none_left()
 {
 	! grep -h perf_bpf_probe "${tracefs}/uprobe_events" "${tracefs}/kprobe_events" \
 		2> /dev/null || fail "an event is left $1"
-}
-
-# same WHAT SAID EXPECTED
-same()
-{
-	if [[ $2 == "$3" ]]; then
-		echo "$1: $(echo "$2" | paste -sd ' ')"
-	else
-		fail "$1: $(printf '\n%s\nexpected:\n%s' "$2" "$3")"
-	fi
 }
 
 # Each program returns 1 if its arguments are what main() passed, so that nothing would be

@@ -10,17 +10,13 @@
 
 set -e
 
-skip()
-{
-	echo "SKIP: $*"
-	exit 2
-}
+# shellcheck source=lib/bpf_object.sh
+. "$(dirname "$0")"/lib/bpf_object.sh
+err=0 # fail() sets it
 
-[[ $(id -u) == 0 ]] || skip "loads a module and BPF programs, so it needs root"
-command -v clang > /dev/null || skip "no clang"
-for feature in bpf_skeletons dwarf libtraceevent; do
-	perf check -q feature "${feature}" || skip "perf was built without ${feature}"
-done
+need_root
+need_tools clang
+need_features bpf_skeletons dwarf libtraceevent
 [[ -e /sys/kernel/tracing/kprobe_events ]] || skip "no kprobe events in /sys/kernel/tracing"
 loaded_before=
 [[ ! -d /sys/module/probe_args ]] || loaded_before=1
@@ -47,13 +43,6 @@ cleanup()
 trap cleanup EXIT
 trap 'cleanup; exit 1' TERM INT
 
-err=0
-fail()
-{
-	echo "FAIL: $*"
-	err=1
-}
-
 cat > "${dir}/start.h" <<- 'EOF'
 	typedef unsigned long long u64;
 	#define SEC(name) __attribute__((section(name), used))
@@ -76,16 +65,6 @@ record()
 		> "${dir}/log" 2>&1 || fail "perf record $*: $(cat "${dir}/log")"
 	perf script -i "${dir}/data" -F event,trace 2> /dev/null |
 		sed 's/^ *[a-z_0-9]*:\([a-z]*\)[_0-9]*: *([^)]*)/\1/; s/ *$//' | LC_ALL=C sort
-}
-
-# same WHAT SAID EXPECTED
-same()
-{
-	if [[ $2 == "$3" ]]; then
-		echo "$1: $(echo "$2" | paste -sd ' ')"
-	else
-		fail "$1: $(printf '\n%s\nexpected:\n%s' "$2" "$3")"
-	fi
 }
 
 # Each program returns 1 only if its arguments are what the module passes, but for a negative
@@ -182,6 +161,23 @@ else
 	grep -q '1 of 1 points are skipped' "${dir}/log" || fail "not told: $(cat "${dir}/log")"
 fi
 ! grep -h perf_bpf_probe /sys/kernel/tracing/kprobe_events || fail "an event is left"
+
+# A function that is on the kernel's list of those without probes
+build listed <<- 'EOF'
+	SEC("listed=notifier_call_chain nl")
+	int listed(void *ctx, int err, u64 nl)
+	{
+		return 1;
+	}
+EOF
+if grep -qw notifier_call_chain /sys/kernel/debug/kprobes/blacklist 2> /dev/null &&
+   perf probe -V vfs_read 2> /dev/null | grep -q file; then
+	! perf probe --bpf "${dir}/listed.bpf.o" > "${dir}/log" 2>&1 ||
+		fail "a function on the list has a point"
+	grep 'the kernel allows no probe there' "${dir}/log" || fail "$(cat "${dir}/log")"
+else
+	echo "no such function, or no debug information of the kernel: the list is not tested"
+fi
 
 # An event of several points keeps all of them while another perf begins and ends
 build many <<- 'EOF'

@@ -8,15 +8,13 @@
 
 set -e
 
-skip()
-{
-	echo "SKIP: $*"
-	exit 2
-}
+# shellcheck source=lib/bpf_object.sh
+. "$(dirname "$0")"/lib/bpf_object.sh
+err=0 # fail() sets it
 
-[[ $(id -u) == 0 ]] || skip "loads BPF programs, so it needs root"
-command -v clang > /dev/null || skip "no clang"
-perf check -q feature bpf_skeletons || skip "perf was built without bpf_skeletons"
+need_root
+need_tools clang
+need_features bpf_skeletons
 
 dir=$(mktemp -d /tmp/perf-record-bpf-prog.XXXXXX)
 pinned=/sys/fs/bpf/perf_filter
@@ -31,13 +29,6 @@ cleanup()
 
 trap cleanup EXIT
 trap 'cleanup; exit 1' TERM INT
-
-err=0
-fail()
-{
-	echo "FAIL: $*"
-	err=1
-}
 
 # build NAME: NAME.bpf.o, of the source that is read
 build()
