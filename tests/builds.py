@@ -157,7 +157,7 @@ def sources(step: Step) -> list[str]:
 def config_has(path: str) -> bool:
     """Is a kernel source one that the guest's kernel could be made of?"""
     match = re.match(r"arch/([^/]+)/", path)
-    return (not path.startswith(("tools/", "samples/", *DEBUG_ONLY))
+    return (not path.startswith(("tools/", "samples/", "scripts/", *DEBUG_ONLY))
             and (not match or match[1] == "x86"))
 
 
@@ -179,6 +179,8 @@ def build_kernel(paths: list[str]) -> None:
     """Build the objects of kernel sources, with the guest's config; without
     debug information, a quarter of the compiler's time."""
     objects = [path[:-2] + ".o" for path in paths if config_has(path)]
+    if any(path.startswith("scripts/") for path in paths):
+        objects.append("scripts")       # programs of the build machine
     if not objects:
         return
     OUT.mkdir(exist_ok=True)

@@ -20,16 +20,23 @@
  *
  * - the address is not the entry of a function, or in text that has no BTF, as that
  *   of BPF programs and trampolines;
+ * - several objects have functions of this name, which an fprobe event is all on.
+ *   Then the caller makes a probe for each object.
+ *
+ * With CONFIG_DEBUG_INFO_BTF_FUNC, btf_func_find() knows the arguments of the function
+ * at each address, and an event on several functions of one object has types if they all
+ * have the same. Without it, there are none, too, if
+ *
  * - the symbol has a suffix (.isra.0, .constprop.0, .part.0): the compiler changed the
  *   arguments, and BTF has those of the source;
  * - the object has several functions of this name. A pahole before 1.25 takes the
  *   prototype of any of them, and later ones write a FUNC only if the prototypes are
- *   the same, or none at all;
- * - several objects have functions of this name, which an fprobe event is all on.
- *   Then the caller makes a probe for each object.
+ *   the same, or none at all.
  */
 #include <linux/btf.h>
+#include <linux/btf_func.h>
 #include <linux/cred.h>
+#include <linux/ctype.h>
 #include <linux/ftrace.h>
 #include <linux/hash.h>
 #include <linux/kallsyms.h>
@@ -100,7 +107,7 @@ static int parse_place(struct probe_target *target, char *text)
 /**
  * probe_target_parse - parse what a probe is on
  * @target: the result, for probe_target_free()
- * @spec: [MOD:]SYM[+OFF][%return] or ADDR[%return]
+ * @spec: [MOD:]SYM[+OFF][@FILE][%return] or ADDR[%return]
  * @all: is it on all functions SYM?
  *
  * Logs errors at the argument that trace_probe_log_set_index() has set.
@@ -109,21 +116,16 @@ static int parse_place(struct probe_target *target, char *text)
  */
 int probe_target_parse(struct probe_target *target, const char *spec, bool all)
 {
-	char *text, *percent;
-	const char *at = strchr(spec, '@');
+	char *text, *percent, *at;
 
 	*target = (struct probe_target){ .all = all };
-	if (at) {
-		trace_probe_log_err(at - spec, TARGET_FILE);
-		return -EINVAL;
-	}
-
 	text = kstrdup(spec, GFP_KERNEL);
 	if (!text)
 		return -ENOMEM;
 	target->buf = text;
 
-	percent = strchr(text, '%');
+	at = strchr(text, '@');
+	percent = at ? strrchr(at, '%') : strchr(text, '%');
 	if (percent) {
 		if (strcmp(percent, "%return")) {
 			trace_probe_log_err(percent - text, BAD_ADDR_SUFFIX);
@@ -133,9 +135,17 @@ int probe_target_parse(struct probe_target *target, const char *spec, bool all)
 		target->is_return = true;
 	}
 
+	if (at) {
+		*at = '\0';
+		target->file = at + 1;
+	}
 	text = split_module(target, text);
 	if (!text || parse_place(target, text)) {
 		trace_probe_log_err(0, BAD_PROBE_ADDR);
+		goto err;
+	}
+	if (at && (!target->symbol || !*target->file || strpbrk(target->symbol, "*?["))) {
+		trace_probe_log_err(at - target->buf, TARGET_FILE);
 		goto err;
 	}
 	return 0;
@@ -161,9 +171,18 @@ int probe_target_from_func(struct probe_target *target, const char *func)
 	return target->symbol && *target->symbol ? 0 : -ENOENT;
 }
 
+static void free_funcs(struct probe_funcs *funcs)
+{
+	if (funcs)
+		kfree(funcs->addrs);
+	kfree(funcs);
+}
+
+DEFINE_FREE(free_funcs, struct probe_funcs *, free_funcs(_T))
+
 void probe_target_free(struct probe_target *target)
 {
-	kfree(target->funcs);
+	free_funcs(target->funcs);
 	kfree(target->buf);
 	*target = (struct probe_target){};
 }
@@ -185,21 +204,6 @@ char *probe_target_name(const struct probe_target *target)
 /* From this version on pahole leaves out functions whose prototypes differ. */
 #define PAHOLE_CONSISTENT_FUNC	125
 
-#define MAX_FUNCS	16
-
-/* The functions of a name, in the order of the search: first the core kernel's. */
-struct probe_funcs {
-	const char	*symbol;
-	bool		traced;		/* only those that ftrace can trace */
-	unsigned int	nr_symbols;	/* data too */
-	unsigned int	nr;
-	unsigned int	nr_objects;
-	unsigned long	first;		/* the first symbol */
-	unsigned long	addrs[MAX_FUNCS];	/* of the first of them */
-	/* of the last one that was found */
-	char		object[MODULE_NAME_LEN];
-};
-
 /* Copy the name of the object that owns @addr, or return -ENOENT: it is no text. */
 static int object_name(unsigned long addr, char *name)
 {
@@ -217,6 +221,22 @@ static int object_name(unsigned long addr, char *name)
 	return 0;
 }
 
+static int add_addr(struct probe_funcs *funcs, unsigned long addr)
+{
+	unsigned int size = funcs->size ? funcs->size * 2 : 4;
+	unsigned long *addrs;
+
+	if (funcs->nr == funcs->size) {
+		addrs = krealloc_array(funcs->addrs, size, sizeof(*addrs), GFP_KERNEL);
+		if (!addrs)
+			return -ENOMEM;
+		funcs->addrs = addrs;
+		funcs->size = size;
+	}
+	funcs->addrs[funcs->nr++] = addr;
+	return 0;
+}
+
 static int add_symbol(void *data, unsigned long addr)
 {
 	struct probe_funcs *funcs = data;
@@ -230,10 +250,7 @@ static int add_symbol(void *data, unsigned long addr)
 		strscpy(funcs->object, object);
 		funcs->nr_objects++;
 	}
-	if (funcs->nr < MAX_FUNCS)
-		funcs->addrs[funcs->nr] = addr;
-	funcs->nr++;
-	return 0;
+	return add_addr(funcs, addr);
 }
 
 static int add_module_symbol(void *data, const char *name, unsigned long addr)
@@ -246,28 +263,32 @@ static int add_module_symbol(void *data, const char *name, unsigned long addr)
 /*
  * Find the functions @symbol in @module, in the core kernel, or with NULL in both. An
  * fprobe is on all that ftrace can trace, a kprobe on that of the core kernel first.
+ * Return NULL if there is no memory.
  */
-static void find_funcs(struct probe_funcs *funcs, const char *module, const char *symbol,
-		       bool fprobe)
+static struct probe_funcs *find_funcs(const char *module, const char *symbol, bool fprobe)
 {
+	struct probe_funcs *funcs __free(free_funcs) = kzalloc_obj(*funcs);
 	bool core = module && !strcmp(module, PROBE_TARGET_CORE);
 
-	*funcs = (struct probe_funcs){ .symbol = symbol, .traced = fprobe };
-	if (!module || core)
-		kallsyms_on_each_match_symbol(add_symbol, symbol, funcs);
+	if (!funcs)
+		return NULL;
+	funcs->symbol = symbol;
+	funcs->traced = fprobe;
+	if ((!module || core) &&
+	    kallsyms_on_each_match_symbol(add_symbol, symbol, funcs) == -ENOMEM)
+		return NULL;
 	if (core || (!module && !fprobe && funcs->nr_symbols))
-		return;
-	module_kallsyms_on_each_symbol(module, add_module_symbol, funcs);
+		return_ptr(funcs);
+	if (module_kallsyms_on_each_symbol(module, add_module_symbol, funcs) == -ENOMEM)
+		return NULL;
+	return_ptr(funcs);
 }
 
 /* Search once; the target keeps the result. */
-static struct probe_funcs *target_funcs(struct probe_target *target)
+struct probe_funcs *probe_target_funcs(struct probe_target *target)
 {
-	if (!target->funcs) {
-		target->funcs = kmalloc_obj(*target->funcs);
-		if (target->funcs)
-			find_funcs(target->funcs, target->module, target->symbol, target->all);
-	}
+	if (!target->funcs)
+		target->funcs = find_funcs(target->module, target->symbol, target->all);
 	return target->funcs;
 }
 
@@ -293,11 +314,11 @@ int probe_target_check(struct probe_target *target)
 {
 	const struct probe_funcs *funcs;
 
-	if (!target->symbol)
+	if (!target->symbol || target->file)
 		return 0;
 	if (target->module && !probe_target_is_core(target) && !module_is_loaded(target->module))
 		return 0;
-	funcs = target_funcs(target);
+	funcs = probe_target_funcs(target);
 	if (!funcs)
 		return -ENOMEM;
 	if (funcs->nr_symbols > 1)
@@ -310,9 +331,9 @@ unsigned long probe_target_address(struct probe_target *target)
 {
 	const struct probe_funcs *funcs;
 
-	if (!target->symbol)
+	if (!target->symbol || target->file)
 		return target->addr;
-	funcs = target_funcs(target);
+	funcs = probe_target_funcs(target);
 	/* A symbol as _text is no function, but what is at an offset may be one. */
 	return funcs && funcs->first ? funcs->first + target->offset : 0;
 }
@@ -329,13 +350,13 @@ unsigned long probe_target_address(struct probe_target *target)
 int probe_target_objects(struct probe_target *target, char (*objects)[MODULE_NAME_LEN],
 			 unsigned int *more)
 {
-	const struct probe_funcs *funcs = target_funcs(target);
+	const struct probe_funcs *funcs = probe_target_funcs(target);
 	char object[MODULE_NAME_LEN];
 	int i, nr = 0;
 
 	if (!funcs)
 		return -ENOMEM;
-	for (i = 0; i < min(funcs->nr, MAX_FUNCS) && nr < PROBE_TARGET_OBJECTS; i++) {
+	for (i = 0; i < funcs->nr && nr < PROBE_TARGET_OBJECTS; i++) {
 		if (object_name(funcs->addrs[i], object) ||
 		    (nr && !strcmp(objects[nr - 1], object)))
 			continue;
@@ -376,7 +397,7 @@ struct module *probe_target_get_module(const struct probe_target *target)
 	struct module *mod = NULL;
 
 	guard(rcu)();
-	if (!target->symbol)
+	if (!target->symbol || target->file)
 		mod = __module_text_address(target->addr);
 #ifdef CONFIG_MODULES
 	else if (target->module)
@@ -405,29 +426,18 @@ static int no_types(struct probe_types *types, int err)
 	return -ENOENT;
 }
 
-/* List the functions with their addresses and the symbol before each of them. */
-static void list_funcs(struct probe_types *types, const struct probe_funcs *funcs)
+/* Find what the function index says of the function @name at @addr, as btf_func_find(). */
+int probe_find_func(unsigned long addr, const char *name, struct btf_func *func, u32 *owner_id)
 {
-	bool show_addr = kallsyms_show_value(current_cred());
-	char before[KSYM_SYMBOL_LEN];
-	int i, len = 0;
+	struct btf *owner = btf_of_text(addr);
+	int ret;
 
-	for (i = 0; i < min(funcs->nr, MAX_FUNCS); i++) {
-		if (!kallsyms_lookup(funcs->addrs[i] - 1, NULL, NULL, NULL, before))
-			strscpy(before, "?");
-		if (len + strlen(before) + 48 > sizeof(types->detail))
-			break;
-		len += scnprintf(types->detail + len, sizeof(types->detail) - len, "%s",
-				 i ? ", " : "");
-		if (show_addr)
-			len += scnprintf(types->detail + len, sizeof(types->detail) - len,
-					 "0x%lx ", funcs->addrs[i]);
-		len += scnprintf(types->detail + len, sizeof(types->detail) - len,
-				 "after %s", before);
-	}
-	if (i < funcs->nr)
-		scnprintf(types->detail + len, sizeof(types->detail) - len,
-			  " and %u more", funcs->nr - i);
+	if (!owner)
+		return -ENOENT;
+	*owner_id = btf_obj_id(owner);
+	ret = btf_func_find(owner, addr, name, func);
+	btf_put(owner);
+	return ret;
 }
 
 /* List MOD:SYM of each object. */
@@ -446,31 +456,79 @@ static void list_objects(struct probe_types *types, struct probe_target *target)
 		scnprintf(types->detail + len, sizeof(types->detail) - len, " and %u more", more);
 }
 
-/* The types of the function @name at @addr. @funcs are those of that name. */
-static int types_at(unsigned long addr, const char *name, const struct probe_funcs *funcs,
-		    struct probe_types *types)
+/*
+ * If BTF has no function index: the types of the function @name at @addr. @funcs are those
+ * of that name.
+ */
+static int types_by_name(unsigned long addr, const char *name, const struct probe_funcs *funcs,
+			 struct probe_types *types)
 {
+	struct btf_func *func = &types->func;
+
 	if (strchr(name, '.'))
 		return no_types(types, TP_ERR_BTF_SUFFIX);
 	if (funcs->nr == 1 || CONFIG_PAHOLE_VERSION >= PAHOLE_CONSISTENT_FUNC)
-		types->proto = btf_find_func_proto(addr, name, &types->btf);
-	if (types->proto)
+		func->proto = btf_find_func_proto(addr, name, &func->btf);
+	if (func->proto)
 		return 0;
 	if (funcs->nr == 1)
 		return no_types(types, TP_ERR_NO_BTF_ENTRY);
-	list_funcs(types, funcs);
+	probe_list_funcs(types->detail, sizeof(types->detail), funcs);
 	return no_types(types, TP_ERR_BTF_AMBIGUOUS);
 }
 
+/* Does the function @name at @addr have the same arguments as @types? */
+static bool has_types(unsigned long addr, const char *name, const struct probe_types *types)
+{
+	struct btf_func func;
+	u32 owner_id;
+	bool same;
+
+	if (probe_find_func(addr, name, &func, &owner_id))
+		return false;
+	same = func.optimized == types->func.optimized &&
+	       btf_same_proto(func.btf, func.proto, types->func.btf, types->func.proto);
+	btf_put(func.btf);
+	return same;
+}
+
+/* The types of all functions @funcs of one object, if these are the same. */
+static int types_of_all(const char *name, const struct probe_funcs *funcs,
+			struct probe_types *types)
+{
+	unsigned int i;
+
+	for (i = 1; i < funcs->nr && has_types(funcs->addrs[i], name, types); i++)
+		;
+	if (i == funcs->nr)
+		return 0;
+	btf_put(types->func.btf);
+	types->func = (struct btf_func){};
+	probe_list_funcs(types->detail, sizeof(types->detail), funcs);
+	return no_types(types, TP_ERR_BTF_DIFFER);
+}
+
 /* The types of the function @name at @addr, among those of that name in its object. */
+static int types_at(unsigned long addr, const char *name, const struct probe_funcs *funcs,
+		    struct probe_types *types)
+{
+	int ret = probe_find_func(addr, name, &types->func, &types->owner_id);
+
+	if (ret == -ENODATA)
+		return types_by_name(addr, name, funcs, types);
+	return ret ? no_types(types, TP_ERR_NO_BTF_ENTRY) : 0;
+}
+
 static int types_in_object(unsigned long addr, const char *name, struct probe_types *types)
 {
-	struct probe_funcs *funcs __free(kfree) = kmalloc_obj(*funcs);
+	struct probe_funcs *funcs __free(free_funcs) = NULL;
 	char object[MODULE_NAME_LEN];
 
-	if (!funcs || object_name(addr, object))
+	if (object_name(addr, object))
 		return no_types(types, TP_ERR_NO_BTF_ENTRY);
-	find_funcs(funcs, object, name, false);
+	funcs = find_funcs(object, name, false);
+	if (!funcs)
+		return no_types(types, TP_ERR_NO_BTF_ENTRY);
 	return types_at(addr, name, funcs, types);
 }
 
@@ -501,14 +559,14 @@ int probe_target_types(struct probe_target *target, struct probe_types *types)
 	unsigned long addr;
 
 	*types = (struct probe_types){};
-	if (!target->symbol || target->offset) {
+	if (!target->symbol || target->offset || target->file) {
 		addr = probe_target_address(target);
 		return addr ? types_of_addr(addr, types) : no_types(types, TP_ERR_NO_BTF_ENTRY);
 	}
 	if (strpbrk(target->symbol, "*?["))
 		return no_types(types, TP_ERR_NO_BTF_ENTRY);
 
-	funcs = target_funcs(target);
+	funcs = probe_target_funcs(target);
 	if (!funcs)
 		return no_types(types, TP_ERR_NO_BTF_ENTRY);
 	if (!funcs->nr_symbols && target->module && !probe_target_is_core(target) &&
@@ -520,6 +578,9 @@ int probe_target_types(struct probe_target *target, struct probe_types *types)
 	}
 	if (funcs->nr && !target->all)
 		return types_at(funcs->addrs[0], target->symbol, funcs, types);
+	if (funcs->nr > 1 && !probe_find_func(funcs->addrs[0], target->symbol, &types->func,
+					      &types->owner_id))
+		return types_of_all(target->symbol, funcs, types);
 	/* BTF may also mean a function of that name which cannot be traced. */
 	return types_in_object(funcs->nr ? funcs->addrs[0] : funcs->first, target->symbol, types);
 }
@@ -536,8 +597,8 @@ struct btf *probe_target_btf(struct probe_target *target)
 	const struct probe_funcs *funcs;
 	unsigned long addr;
 
-	if (target->symbol) {
-		funcs = target_funcs(target);
+	if (target->symbol && !target->file) {
+		funcs = probe_target_funcs(target);
 		if (!funcs || funcs->nr_objects > 1)
 			return NULL;
 	}
@@ -569,9 +630,26 @@ static const struct btf_type *find_proto(unsigned long addr, const struct btf *b
 	    types_in_object(addr, name, types))
 		return NULL;
 	/* A module may have been loaded meanwhile. */
-	found = types->btf == btf;
-	btf_put(types->btf);
-	return found ? types->proto : NULL;
+	found = types->func.btf == btf;
+	btf_put(types->func.btf);
+	return found ? types->func.proto : NULL;
+}
+
+/* A register that holds no argument of the source has such a name: see scripts/btf_func. */
+bool probe_param_has_name(const char *name)
+{
+	return !strstarts(name, "__arg") || !isdigit(name[5]);
+}
+
+/* Find what the function index says of the function at @addr, as btf_func_find(). */
+static int find_indexed(struct btf *owner, unsigned long addr, struct btf_func *func)
+{
+	char *name __free(kfree) = kmalloc(KSYM_NAME_LEN, GFP_KERNEL);
+	unsigned long offset;
+
+	if (!name || !kallsyms_lookup(addr, NULL, &offset, NULL, name))
+		return -ENOENT;
+	return btf_func_find(owner, addr - offset, name, func);
 }
 
 /**
@@ -586,9 +664,17 @@ const struct btf_type *probe_addr_proto(unsigned long addr, struct btf **btf_p)
 {
 	struct known_proto *known = &known_protos[hash_long(addr, KNOWN_PROTOS_BITS)];
 	struct btf *btf = btf_of_text(addr);
+	struct btf_func func = {};
+	int ret;
 
 	if (!btf)
 		return NULL;
+	ret = find_indexed(btf, addr, &func);
+	if (ret != -ENODATA) {
+		btf_put(btf);
+		*btf_p = func.btf;
+		return ret ? NULL : func.proto;
+	}
 	guard(mutex)(&known_protos_lock);
 	if (known->addr != addr || known->btf_id != btf_obj_id(btf)) {
 		*known = (struct known_proto){

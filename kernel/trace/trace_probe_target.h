@@ -2,6 +2,7 @@
 #ifndef __TRACE_PROBE_TARGET_H
 #define __TRACE_PROBE_TARGET_H
 
+#include <linux/btf_func.h>
 #include <linux/cleanup.h>
 #include <linux/moduleparam.h>
 #include <linux/types.h>
@@ -14,20 +15,36 @@ struct module;
 #define PROBE_TARGET_CORE	"vmlinux"
 
 /*
- * What a probe is on: [MOD:]SYM[+OFF][%return] or ADDR[%return].
+ * What a probe is on: [MOD:]SYM[+OFF][@FILE][%return] or ADDR[%return].
  *
  * A kprobe without a module is in the core kernel, or in a module if the core kernel
  * has no such symbol. An fprobe is on all functions SYM, which may be a glob pattern.
+ * With FILE, the end of its source's path, it is on one function.
  */
 struct probe_target {
 	const char	*module;	/* MOD, or NULL */
 	const char	*symbol;	/* SYM, or NULL if it is an address */
-	unsigned long	addr;		/* ADDR */
+	const char	*file;		/* FILE, or NULL */
+	unsigned long	addr;		/* ADDR, or that of SYM[+OFF]@FILE */
 	unsigned long	offset;		/* OFF in bytes */
 	bool		is_return;	/* has %return */
 	bool		all;		/* is on all functions SYM */
 	char		*buf;
 	struct probe_funcs *funcs;	/* that were found */
+};
+
+/* The functions of a name, in the order of the search: first the core kernel's. */
+struct probe_funcs {
+	const char	*symbol;
+	bool		traced;		/* only those that ftrace can trace */
+	unsigned int	nr_symbols;	/* data too */
+	unsigned int	nr;
+	unsigned int	nr_objects;
+	unsigned long	first;		/* the first symbol */
+	unsigned int	size;		/* of the array */
+	unsigned long	*addrs;
+	/* of the last one that was found */
+	char		object[MODULE_NAME_LEN];
 };
 
 int probe_target_parse(struct probe_target *target, const char *spec, bool all);
@@ -41,6 +58,7 @@ char *probe_target_name(const struct probe_target *target);
 int probe_target_check(struct probe_target *target);
 unsigned long probe_target_address(struct probe_target *target);
 char *probe_addr_name(unsigned long addr);
+struct probe_funcs *probe_target_funcs(struct probe_target *target);
 struct module *probe_target_get_module(const struct probe_target *target);
 
 #define PROBE_TARGET_OBJECTS	8
@@ -52,15 +70,23 @@ int probe_target_objects(struct probe_target *target, char (*objects)[MODULE_NAM
 
 /* The prototype of the function at a target, or why there is none. */
 struct probe_types {
-	struct btf		*btf;		/* to be put, or NULL */
-	const struct btf_type	*proto;		/* FUNC_PROTO */
+	struct btf_func		func;		/* its BTF is to be put, or NULL */
+	u32			owner_id;	/* BTF of the object that the function is in */
 	int			err;		/* if there is none: TP_ERR_* */
 	char			detail[PROBE_TYPES_DETAIL];	/* for its text, or empty */
 };
 
+/* trace_probe_file.c */
+char *probe_target_place(const struct probe_target *target);
+int probe_target_find_file(struct probe_target *target);
+void probe_target_log_ambiguous(struct probe_target *target);
+
 #ifdef CONFIG_PROBE_EVENTS_BTF_ARGS
+int probe_find_func(unsigned long addr, const char *name, struct btf_func *func, u32 *owner_id);
+void probe_list_funcs(char *detail, int size, const struct probe_funcs *funcs);
 int probe_target_types(struct probe_target *target, struct probe_types *types);
 struct btf *probe_target_btf(struct probe_target *target);
+bool probe_param_has_name(const char *name);
 const struct btf_type *probe_addr_proto(unsigned long addr, struct btf **btf_p);
 #endif
 

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef _LINUX_BTF_FUNC_H
+#define _LINUX_BTF_FUNC_H
+
+#include <linux/errno.h>
+#include <linux/types.h>
+
+struct btf;
+struct btf_funcs;
+struct btf_type;
+struct load_info;
+struct module;
+
+/**
+ * struct btf_func - what BTF says of the function at an address
+ * @btf: BTF object of @proto, to be put
+ * @id: of the FUNC in @btf
+ * @proto: its FUNC_PROTO
+ * @optimized: each argument is in the register of its number, and the return value is not
+ *	known: the compiler changed the arguments
+ */
+struct btf_func {
+	struct btf		*btf;
+	u32			id;
+	const struct btf_type	*proto;
+	bool			optimized;
+};
+
+#ifdef CONFIG_DEBUG_INFO_BTF_FUNC
+int btf_func_find(struct btf *owner, unsigned long addr, const char *name,
+		  struct btf_func *func);
+const char *btf_func_tag(const struct btf_func *func, const char *key, u32 *nr);
+
+/* For kernel/bpf/btf.c */
+struct btf_funcs *btf_funcs_new_module(const struct module *mod, struct btf *owner);
+void btf_funcs_free(struct btf_funcs *funcs);
+struct btf *btf_funcs_btf(const struct btf_funcs *funcs);
+int btf_funcs_find(const struct btf_funcs *funcs, struct btf *owner, unsigned long addr,
+		   const char *name, struct btf_func *func);
+
+/* For the module loader */
+int btf_func_index_check(const void *data, u32 size);
+void module_find_btf_func(struct module *mod, const struct load_info *info);
+#else
+static inline int btf_func_find(struct btf *owner, unsigned long addr, const char *name,
+				struct btf_func *func)
+{
+	return -ENODATA;
+}
+
+static inline const char *btf_func_tag(const struct btf_func *func, const char *key, u32 *nr)
+{
+	return NULL;
+}
+
+static inline struct btf_funcs *btf_funcs_new_module(const struct module *mod,
+						     struct btf *owner)
+{
+	return NULL;
+}
+
+static inline void btf_funcs_free(struct btf_funcs *funcs)
+{
+}
+
+static inline struct btf *btf_funcs_btf(const struct btf_funcs *funcs)
+{
+	return NULL;
+}
+
+static inline int btf_funcs_find(const struct btf_funcs *funcs, struct btf *owner,
+				 unsigned long addr, const char *name, struct btf_func *func)
+{
+	return -ENODATA;
+}
+
+static inline void module_find_btf_func(struct module *mod, const struct load_info *info)
+{
+}
+#endif
+
+#endif /* _LINUX_BTF_FUNC_H */

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which functions need an entry?
+ *
+ * Those for which the kernel would find another prototype, or none: index__resolve() says
+ * how it searches. All symbols of an address are looked at together.
+ */
+#include <string.h>
+
+#include "btf_func.h"
+
+static void strip_dir(char *path, const char *dir)
+{
+	char *real = realpath(dir, NULL);
+	size_t len;
+
+	if (!real)
+		return;
+	len = strlen(real);
+	if (!strncmp(path, real, len) && path[len] == '/')
+		memmove(path, path + len + 1, strlen(path + len + 1) + 1);
+	free(real);
+}
+
+/* Return the path in the source tree, to be freed. It does not tell where that is. */
+static char *source_path(const struct function *func)
+{
+	char *path = function__path(func), *real = realpath(path, NULL);
+	const char **dir;
+
+	if (real) {
+		free(path);
+		path = real;
+	}
+	for (dir = source_dirs; *dir; dir++)
+		strip_dir(path, *dir);
+	return path;
+}
+
+static void add_func(struct index *index, struct types *types, const struct symbol *sym,
+		     const char *name, const struct proto *proto, struct function *func)
+{
+	char *file = sym->ambiguous ? source_path(func) : NULL;
+
+	index__add(index, &sym->at, types__add_func(types, proto, name, file), proto->optimized);
+	free(file);
+}
+
+/* Of the symbols at one address */
+struct group {
+	bool unknown;		/* .BTF has a FUNC for one of which nothing is known */
+	const struct symbol *alias;	/* another name of this function: */
+	struct function *func;
+};
+
+static bool read_truth(struct functions *functions, const struct symbol *sym,
+		       struct function **func, struct proto *proto)
+{
+	*func = functions__of_symbol(functions, sym);
+	return *func && proto__read(proto, *func, sym->name);
+}
+
+static void look_at(struct group *group, struct functions *functions, struct types *types,
+		    const struct symbol *sym)
+{
+	struct function *func;
+	struct proto proto;
+	int exact = types__find_base_func(types, sym->name);
+
+	if (!read_truth(functions, sym, &func, &proto)) {
+		group->unknown |= exact;
+		return;
+	}
+	if (!exact && !function__is_named(func, sym->name)) {
+		group->alias = sym;
+		group->func = func;
+	}
+	proto__free(&proto);
+}
+
+static void add_named(struct index *index, const struct group *group,
+		      struct functions *functions, struct types *types, const struct symbol *sym)
+{
+	struct function *func;
+	struct proto proto;
+	int exact = types__find_base_func(types, sym->name);
+	bool needed;
+
+	if (!read_truth(functions, sym, &func, &proto))
+		return;
+	if (exact)
+		needed = group->unknown || sym->ambiguous ||
+			 types__compare(types, &proto, exact) != SAME;
+	else
+		needed = function__is_named(func, sym->name);
+	if (needed)
+		add_func(index, types, sym, sym->name, &proto, func);
+	proto__free(&proto);
+}
+
+/* An alias needs one FUNC at its address. That in .BTF will do if it is right. */
+static void add_alias(struct index *index, const struct group *group, struct types *types)
+{
+	const char *name = group->func->name;
+	int exact = types__find_base_func(types, name);
+	struct proto proto;
+
+	if (!proto__read(&proto, group->func, name))
+		return;
+	if (exact && types__compare(types, &proto, exact) == SAME)
+		index__add(index, &group->alias->at, exact, false);
+	else
+		add_func(index, types, group->alias, name, &proto, group->func);
+	proto__free(&proto);
+}
+
+void generate(struct object *obj, struct functions *functions, struct types *types,
+	      struct index *index)
+{
+	const struct symbol *sym = obj->symbols, *last = sym + obj->nr_symbols, *end, *s;
+
+	for (; sym < last; sym = end) {
+		struct group group = {};
+		size_t before = index->nr;
+
+		for (end = sym; end < last && !place__cmp(&end->at, &sym->at); end++)
+			look_at(&group, functions, types, end);
+		for (s = sym; s < end; s++)
+			add_named(index, &group, functions, types, s);
+		if (group.alias && index->nr == before)
+			add_alias(index, &group, types);
+		if (group.unknown)
+			index__add(index, &sym->at, 0, false);
+	}
+}

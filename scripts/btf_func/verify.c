@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Does the kernel find the right prototype for each function?
+ *
+ * Each symbol of the linked object is searched with the algorithm of kernel/bpf/btf_func.c,
+ * and what that finds is compared with what the debug information says of the function:
+ * the number of arguments, their names and types, and so the registers.
+ */
+#include <string.h>
+
+#include "btf_func.h"
+
+static const char * const difference_names[NR_DIFFERENCES] = {
+	[SAME] = "right",
+	[NO_FUNC] = "none, though there is debug information",
+	[DIFFERENT_COUNT] = "other number of arguments",
+	[DIFFERENT_TYPES] = "other types",
+	[DIFFERENT_NAMES] = "other names",
+};
+
+static enum difference check(struct functions *functions, struct types *types, int id,
+			     const struct symbol *sym)
+{
+	struct function *func = functions__of_symbol(functions, sym);
+	enum difference diff;
+	struct proto proto;
+
+	if (!func || !proto__read(&proto, func, sym->name))
+		return id > 0 ? DIFFERENT_TYPES : SAME;
+	diff = id > 0 ? types__compare(types, &proto, id) : NO_FUNC;
+	proto__free(&proto);
+	return diff;
+}
+
+/*
+ * Return how many functions have a wrong prototype, or none though they are described.
+ * Print @list of these, and a @summary.
+ */
+int verify(struct object *obj, struct functions *functions, struct types *types,
+	   const struct index *index, bool list, bool summary)
+{
+	int counts[NR_DIFFERENCES] = {};
+	enum difference diff;
+	size_t i, wrong;
+
+	for (i = 0; i < obj->nr_symbols; i++) {
+		const struct symbol *sym = &obj->symbols[i];
+		int id = index__resolve(index, types, sym);
+
+		diff = check(functions, types, id, sym);
+		counts[diff]++;
+		if (diff != SAME && list)
+			warn("%s: %s+%#x %s: %s", obj->path,
+			     object__section_name(obj, sym->at.sec), sym->at.offset, sym->name,
+			     difference_names[diff]);
+	}
+	wrong = obj->nr_symbols - counts[SAME];
+	if (!summary)
+		return wrong;
+	printf("%s: %zu symbols, %zu mismatches", obj->path, obj->nr_symbols, wrong);
+	for (i = SAME + 1; i < NR_DIFFERENCES; i++) {
+		if (counts[i])
+			printf("; %s: %d", difference_names[i], counts[i]);
+	}
+	printf("\n");
+	return wrong;
+}

@@ -1,0 +1,201 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Do probe events fetch the arguments of functions that are hard to find, drawn at random?
+
+  probe_random.py [SEED]
+
+Two hundred functions of the core kernel: some whose name is not unique, clones of the compiler,
+and some with structures passed by value. Each gets a kprobe event that prints its arguments by
+name, which the kernel finds in BTF by the function's address, and once more from the registers
+and the stack words that the ABI has for them. Both have to be the same each time.
+(tests/kernel/test_btf_func.py compares these places with those that perf probe finds.)
+"""
+
+import collections
+import json
+import os
+import pathlib
+import random
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+from typing import Dict, Iterator, List, NamedTuple
+
+TRACEFS = pathlib.Path("/sys/kernel/tracing")
+FUNCTIONS = 200
+MAX_ARGS = 8
+REGISTERS = ("%di", "%si", "%dx", "%cx", "%r8", "%r9")
+BPFTOOL = str(pathlib.Path(os.environ["SELFTESTS"]).parent / "out-samples/bpftool/bpftool")
+BTF = "/sys/kernel/btf/vmlinux"
+MODIFIERS = ("TYPEDEF", "CONST", "VOLATILE", "RESTRICT", "TYPE_TAG")
+
+
+class Function(NamedTuple):
+    """How an event names a function, and where the ABI has each of its arguments."""
+
+    group: str
+    target: str
+    args: Dict[str, str]
+
+
+def dump(*args: str) -> List[dict]:
+    """The types that bpftool prints."""
+    done = subprocess.run([BPFTOOL, "-j", "btf", "dump", "file", *args], check=True,
+                          stdout=subprocess.PIPE)
+    return json.loads(done.stdout)["types"]
+
+
+class Types:
+    """BTF of the core kernel, and of its functions by address."""
+
+    def __init__(self) -> None:
+        self.base = dump(BTF)
+        self.own = dump(BTF + ".func", "-B", BTF)
+        self.by_id = {t["id"]: t for t in self.base + self.own}
+
+    def words(self, type_id: int) -> int:
+        """How many words a parameter takes."""
+        kind = self.by_id.get(type_id, {"kind": "VOID"})
+        while kind["kind"] in MODIFIERS:
+            kind = self.by_id.get(kind["type_id"], {"kind": "VOID"})
+        return (kind["size"] + 7) // 8 if kind["kind"] in ("STRUCT", "UNION", "INT") else 1
+
+    def args(self, func: dict) -> Dict[str, str]:
+        """Where each argument of one word is."""
+        proto = self.by_id[func["type_id"]]
+        register = 1 if self.words(proto["ret_type_id"]) > 2 else 0
+        places, stack = {}, 0
+        for param in proto["params"]:
+            words = self.words(param["type_id"])
+            if words <= 2 and register + words <= len(REGISTERS):
+                place = REGISTERS[register]
+                register += words
+            else:
+                place = f"+{8 * stack + 8}(%sp)"
+                stack += words
+            if words == 1 and not re.match(r"__arg\d|$", param["name"]):
+                places[param["name"]] = place
+        return dict(list(places.items())[:MAX_ARGS])
+
+    def by_value(self, func: dict) -> bool:
+        """Does it get a structure of several words?"""
+        return any(self.words(p["type_id"]) > 1
+                   for p in self.by_id[func["type_id"]]["params"])
+
+
+def candidates() -> Iterator[Function]:
+    """All functions of the three groups that have arguments."""
+    types = Types()
+    with open("/proc/kallsyms", encoding="ascii") as lines:
+        names = collections.Counter(line.split()[2] for line in lines
+                                    if len(line.split()) == 3)
+    files = {t["type_id"]: t["name"][5:] for t in types.own
+             if t["kind"] == "DECL_TAG" and t["name"].startswith("file:")}
+    for func in types.own:
+        if func["kind"] != "FUNC":
+            continue
+        if func["id"] in files:
+            yield Function("same name", f"{func['name']}@{files[func['id']]}", types.args(func))
+        elif "." in func["name"]:
+            yield Function("clone", func["name"], types.args(func))
+    for func in types.base:
+        if func["kind"] == "FUNC" and names[func["name"]] == 1 and types.by_value(func):
+            yield Function("by value", func["name"], types.args(func))
+
+
+def add_event(number: int, func: Function) -> str:
+    """Define the event of a function. The error, or nothing."""
+    args = " ".join(f"a{i}={name}:x64 r{i}={place}:x64"
+                    for i, (name, place) in enumerate(func.args.items()))
+    (TRACEFS / "error_log").write_text("", encoding="ascii")
+    # not open("a"), which seeks
+    fd = os.open(TRACEFS / "dynamic_events", os.O_WRONLY | os.O_APPEND)
+    try:
+        os.write(fd, f"p:random/f{number} {func.target} {args}\n".encode())
+    except OSError:
+        error = (TRACEFS / "error_log").read_text(encoding="ascii")
+        return re.sub(r"^\[.*?\] ", "", error.splitlines()[0] if error else "no reason")
+    finally:
+        os.close(fd)
+    return ""
+
+
+def call_functions() -> None:
+    """What makes the kernel work: files of sysfs and procfs, tasks, sockets, files."""
+    for root in ("/sys/devices", "/sys/kernel", "/sys/module", "/sys/class", "/proc/self",
+                 "/proc/sys", "/proc/net"):
+        for path in pathlib.Path(root).glob("*/*" if root.startswith("/sys") else "*"):
+            if path.is_file() and "trac" not in str(path) and "kmsg" not in str(path):
+                try:
+                    with open(path, "rb", buffering=0) as file:
+                        file.read(4096)
+                except OSError:
+                    pass
+    for name in ("meminfo", "interrupts", "vmstat", "schedstat", "cpuinfo", "iomem", "mounts",
+                 "stat"):
+        if pathlib.Path("/proc", name).exists():
+            pathlib.Path("/proc", name).read_bytes()
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "file")
+        path.write_bytes(b"x" * 300000)
+        path.rename(path.with_name("moved"))
+        os.listdir(folder)
+    for _ in range(5):
+        child = os.fork()
+        if not child:
+            os._exit(0)
+        os.waitpid(child, 0)
+    with socket.socket() as server, socket.socket() as client:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        client.connect(server.getsockname())
+        client.send(b"x" * 10000)
+
+
+def main() -> None:
+    """Draw, define, run, compare."""
+    if not pathlib.Path(BTF + ".func").exists():
+        sys.exit(f"FAIL: no {BTF}.func: the kernel is without CONFIG_DEBUG_INFO_BTF_FUNC")
+    seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.randrange(1 << 32)
+    print(f"seed {seed}")
+    all_funcs = [func for func in candidates() if func.args]
+    drawn = random.Random(seed).sample(all_funcs, FUNCTIONS)
+    (TRACEFS / "buffer_size_kb").write_text("20000", encoding="ascii")
+    refused = collections.Counter(error for number, func in enumerate(drawn)
+                                  if (error := add_event(number, func)))
+    if sum(refused.values()) == FUNCTIONS:
+        sys.exit(f"FAIL: no event could be defined: {dict(refused)}")
+    (TRACEFS / "events/random/enable").write_text("1", encoding="ascii")
+    call_functions()
+    (TRACEFS / "events/random/enable").write_text("0", encoding="ascii")
+
+    hits: Dict[int, int] = collections.Counter()
+    wrong = []
+    with open(TRACEFS / "trace", encoding="ascii", errors="replace") as lines:
+        for line in lines:
+            match = re.search(r" f(\d+): \(\S+", line)
+            if line.startswith("#") or not match:
+                continue
+            hits[int(match[1])] += 1
+            values = dict(re.findall(r"([ar]\d+)=(0x[0-9a-f]+)", line))
+            if any(values[f"r{name[1:]}"] != value for name, value in values.items()):
+                wrong.append(f"{drawn[int(match[1])]}: {line.strip()}")
+    (TRACEFS / "dynamic_events").write_text("", encoding="ascii")
+
+    groups = collections.Counter(func.group for func in drawn)
+    hit = collections.Counter(drawn[number].group for number in hits)
+    print(f"drawn of {len(all_funcs)}: {dict(groups)}; hit: {dict(hit)}, "
+          f"{sum(hits.values())} times; refused: {dict(refused)}")
+    # __init functions are gone, and some may not be probed.
+    unexpected = [error for error in refused if "Failed to register" not in error and
+                  "Invalid probed address" not in error]
+    if wrong or unexpected:
+        sys.exit("FAIL: " + "\n".join(wrong[:20] + unexpected))
+    if len(hits) < 5 or sum(refused.values()) > FUNCTIONS / 2:
+        sys.exit("FAIL: too few functions were probed or hit to tell anything")
+
+
+main()

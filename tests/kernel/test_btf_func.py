@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: GPL-2.0
+"""BTF of functions by address, as the build has written it into vmlinux and modules.
+
+scripts/btf_func/btf_func --verify searches each symbol as the kernel does, and compares what
+it finds with the debug information. The build does that too; here it is also shown that
+it finds what is wrong, and what a kernel without the index gets wrong.
+"""
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import resource
+import shutil
+import struct
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import SUBJECT
+from perfbpf.paths import BUILD, KERNELS
+from subject import perf_binary
+
+OUT = KERNELS[SUBJECT].path
+TOOL = OUT / "scripts/btf_func/btf_func"
+VMLINUX = OUT / "vmlinux"
+# What the two sections may take in vmlinux, in bytes; what a run may, in seconds and KB.
+MAX_SIZE = 80 << 10
+MAX_SECONDS = 30
+MAX_KB = 1 << 20
+
+
+def modules() -> list[Path]:
+    """The modules of the guest's kernel."""
+    return sorted(path for path in OUT.rglob("*.ko") if ".virtme_mods" not in path.parts)
+
+
+def verify(path: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run btf_func --verify on vmlinux or a module."""
+    assert TOOL.exists(), f"{TOOL}: this kernel has no CONFIG_DEBUG_INFO_BTF_FUNC"
+    if path.suffix == ".ko":
+        options += ("--btf_base", str(VMLINUX))
+    return subprocess.run([TOOL, "--verify", *options, path], text=True, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
+
+
+def mismatches(done: subprocess.CompletedProcess[str]) -> tuple[int, int]:
+    """How many symbols were searched, and for how many the result was wrong."""
+    match = re.search(r"(\d+) symbols, (\d+) mismatches", done.stdout)
+    assert match, done.stdout + done.stderr
+    return int(match[1]), int(match[2])
+
+
+def sections(path: Path) -> dict[str, tuple[int, int]]:
+    """Offset in the file and size in bytes of the sections .BTF*."""
+    text = subprocess.run(["readelf", "-SW", path], text=True, check=True,
+                          stdout=subprocess.PIPE).stdout
+    return {name: (int(offset, 16), int(size, 16)) for name, offset, size in
+            re.findall(r"(\.BTF\S*)\s+PROGBITS\s+\S+\s+(\S+)\s+(\S+)", text)}
+
+
+def test_vmlinux() -> None:
+    """Each function of vmlinux is found with its own arguments, at little cost."""
+    done = verify(VMLINUX)
+    symbols, wrong = mismatches(done)
+    assert (wrong, done.returncode) == (0, 0), done.stderr[-2000:]
+    assert symbols > 10_000
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert usage.ru_maxrss < MAX_KB
+    assert usage.ru_utime < MAX_SECONDS
+    size = sum(size for name, (_, size) in sections(VMLINUX).items()
+               if name.startswith(".BTF.func"))
+    assert 10_000 < size < MAX_SIZE
+    print(f"{done.stdout.strip()}, {size} bytes, {usage.ru_maxrss} KB")
+
+
+def test_modules() -> None:
+    """So is each function of each module."""
+    assert modules()
+    for module in modules():
+        done = verify(module)
+        assert mismatches(done)[1] == 0 and done.returncode == 0, done.stderr[-2000:]
+        assert ".BTF.func_index" in sections(module), module
+
+
+def test_without_index() -> None:
+    """By name alone, hundreds are wrong or missing."""
+    done = verify(VMLINUX, "--without-index")
+    assert mismatches(done)[1] > 500
+    print(done.stdout.strip())
+
+
+def sample(tmp_path: Path) -> Path:
+    """A copy of the sample module that has functions of one name and clones."""
+    path = tmp_path / "probe-sample-c.ko"
+    source = OUT / "samples/probe_events/probe-sample-c.ko"
+    assert source.exists(), "this kernel has no such sample"
+    shutil.copy(source, path)
+    return path
+
+
+def overwrite(path: Path, offset: int, data: bytes) -> None:
+    """Write into .BTF.func_index of a module."""
+    with path.open("r+b") as file:
+        file.seek(sections(path)[".BTF.func_index"][0] + offset)
+        file.write(data)
+
+
+def entries(path: Path) -> tuple[int, list[tuple[int, int]]]:
+    """Where the entries of .BTF.func_index begin, and (offset, id) of each."""
+    offset, size = sections(path)[".BTF.func_index"]
+    data = path.read_bytes()[offset:offset + size]
+    nr_sections, nr_entries = struct.unpack_from("<II", data, 4)
+    first = 16 + 24 * nr_sections
+    numbers = struct.unpack_from(f"<{2 * nr_entries}I", data, first)
+    return first, list(zip(numbers[::2], numbers[1::2]))
+
+
+def damaged(path: Path, changes: dict[int, tuple[int, int]]) -> int:
+    """How many symbols are wrong with some entries replaced, by their number."""
+    first, found = entries(path)
+    for number, entry in changes.items():
+        overwrite(path, first + 8 * number, struct.pack("<II", *entry))
+    done = verify(path)
+    for number in changes:
+        overwrite(path, first + 8 * number, struct.pack("<II", *found[number]))
+    wrong = mismatches(done)[1]
+    assert done.returncode == (1 if wrong else 0)
+    assert wrong == 0 or "sample_" in done.stderr
+    return wrong
+
+
+def test_wrong_id(tmp_path: Path) -> None:
+    """Two functions of one name, with each other's prototypes, are found out."""
+    path = sample(tmp_path)
+    assert verify(path).returncode == 0
+    _, found = entries(path)
+    wrong = [damaged(path, {i: (found[i][0], found[j][1]), j: (found[j][0], found[i][1])})
+             for i in range(len(found)) for j in range(i)]
+    assert 2 in wrong
+
+
+def test_missing_entry(tmp_path: Path) -> None:
+    """A function without its entry is found out, unless pahole took just this one of
+    those of its name; the two clones always are."""
+    path = sample(tmp_path)
+    _, found = entries(path)
+    wrong = [damaged(path, {i: (entry[0] + 1, entry[1])}) for i, entry in enumerate(found)]
+    assert len([nr for nr in wrong if nr]) >= 2
+
+
+@pytest.mark.parametrize("offset, data, error", [
+    (0, b"\0", "not of this version, or truncated"),
+    (2, b"\x7f", "not of this version, or truncated"),
+    (3, b"\x01", "not of this version, or truncated"),
+    (4, b"\xff\xff\xff\xff", "not of this version, or truncated"),
+    (8, b"\xff\xff\xff\x7f", "not of this version, or truncated"),
+    (16 + 8, b"\xff\xff\xff\x7f", "wrong name"),
+    (16 + 16, b"\x07", "wrong entries"),
+    (16 + 20, b"\xff\xff", "wrong entries"),
+    (16 + 12, b"\0\0\0\0", "wrong size"),
+], ids=["magic", "version", "flags", "sections", "entries", "name", "first", "nr", "size"])
+def test_damaged(tmp_path: Path, offset: int, data: bytes, error: str) -> None:
+    """A damaged index is refused with a message."""
+    path = sample(tmp_path)
+    overwrite(path, offset, data)
+    done = verify(path)
+    assert done.returncode == 1
+    assert error in done.stderr
+
+
+@pytest.mark.parametrize("entry, error", [
+    ((0xffffffff, 0), "wrong offset"),
+    ((0, 0x7fffffff), "wrong id"),
+    ((0, 1), "wrong id"),       # of an INT
+], ids=["offset", "no type", "no function"])
+def test_damaged_entry(tmp_path: Path, entry: tuple[int, int], error: str) -> None:
+    """So is a damaged entry."""
+    path = sample(tmp_path)
+    overwrite(path, entries(path)[0], struct.pack("<II", *entry))
+    done = verify(path)
+    assert done.returncode == 1
+    assert error in done.stderr
+
+
+# The System V ABI's argument registers, as perf probe and tracefs name them
+REGISTERS = ["%di", "%si", "%dx", "%cx", "%r8", "%r9"]
+# How many functions are drawn; each takes perf probe most of a second.
+DRAWN = int(os.environ.get("PERF_BPF_BTF_FUNCTIONS", "60"))
+
+
+class Types:
+    """BTF of vmlinux and its .BTF.func, as bpftool prints it."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        offset, size = sections(VMLINUX)[".BTF.func"]
+        split = tmp_path / "vmlinux.func"
+        split.write_bytes(VMLINUX.read_bytes()[offset:offset + size])
+        self.own = self.dump(split, "-B", VMLINUX)
+        self.by_id = {t["id"]: t for t in self.dump(VMLINUX) + self.own}
+
+    @staticmethod
+    def dump(*args: str | Path) -> list[dict[str, Any]]:
+        """The types of a file."""
+        text = subprocess.run([BUILD / "out-samples/bpftool/bpftool", "-j", "btf", "dump",
+                               "file", *args], stdout=subprocess.PIPE, text=True, check=True)
+        return list(json.loads(text.stdout)["types"])
+
+    def words(self, type_id: int) -> int:
+        """How many registers a parameter of a type takes; more than 2: it is on the stack."""
+        kind = self.by_id.get(type_id, {"kind": "VOID"})
+        while kind["kind"] in ("TYPEDEF", "CONST", "VOLATILE", "RESTRICT", "TYPE_TAG"):
+            kind = self.by_id.get(kind["type_id"], {"kind": "VOID"})
+        return (kind["size"] + 7) // 8 if kind["kind"] in ("STRUCT", "UNION", "INT") else 1
+
+    def places(self, func: dict[str, Any]) -> dict[str, str]:
+        """Where each parameter of a FUNC is, as perf probe writes it."""
+        proto = self.by_id[func["type_id"]]
+        register = 1 if self.words(proto["ret_type_id"]) > 2 else 0
+        places, stack = {}, 0
+        for param in proto["params"]:
+            words = self.words(param["type_id"])
+            if words <= 2 and register + words <= len(REGISTERS):
+                places[param["name"]] = REGISTERS[register]
+                register += words
+            else:
+                places[param["name"]] = f"+{8 * stack + 8}(%sp)"
+                stack += words
+        return places
+
+    def tags(self, func: dict[str, Any], key: str) -> list[str]:
+        """What the tags of a FUNC say that begin with a key."""
+        return [t["name"][len(key):] for t in self.own if t["kind"] == "DECL_TAG" and
+                t["type_id"] == func["id"] and t["name"].startswith(key)]
+
+
+def perf_places(symbol: str, file: str) -> list[dict[str, str]]:
+    """Where perf probe finds the parameters at the entry of a function. It lists weak
+    functions of the name, too, which are not in the kernel."""
+    name = symbol.split(".")[0] + (f"@{file}" if file else "")
+    done = subprocess.run([perf_binary(), "probe", "-k", OUT / "vmlinux.unstripped", "-D",
+                           f"{name} $params"], text=True, check=False, timeout=60,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    return [dict(re.findall(r"(\w+)=(%\w+|\+\d+\(%sp\)):", line))
+            for line in done.stdout.splitlines()
+            if line.split()[1:2] in ([symbol], [f"{symbol}+0"])]
+
+
+def differences(func: dict[str, Any], types: Types, perf: list[dict[str, str]]) -> list[str]:
+    """What perf probe finds elsewhere, in the one of its answers that is most alike.
+
+    That a parameter is removed, perf probe may not see: in igmp_mcf_get_next.isra.0() psf
+    is assigned from a register, in which psf->sf_next is passed, before the first instruction.
+    """
+    places, removed = types.places(func), types.tags(func, "removed:")
+    return min(([f"{func['name']}(): {name}: {places.get(name)}, perf probe: {place}"
+                 for name, place in answer.items()
+                 if places.get(name) != place and (name in places or name not in removed)]
+                for answer in perf), key=len, default=[])
+
+
+def test_like_perf_probe(tmp_path: Path) -> None:
+    """Functions drawn at random: parameters are where perf probe finds them, which
+    reads the debug information by itself."""
+    seed = int(os.environ.get("PERF_BPF_SEED") or random.randrange(1 << 32))
+    print(f"PERF_BPF_SEED={seed}")
+    assert ".BTF.func" in sections(VMLINUX), "this kernel has no CONFIG_DEBUG_INFO_BTF_FUNC"
+    types = Types(tmp_path)
+    funcs = sorted((t for t in types.own if t["kind"] == "FUNC"), key=lambda t: int(t["id"]))
+    drawn = random.Random(seed).sample(funcs, min(DRAWN, len(funcs)))
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = list(pool.map(
+            lambda func: perf_places(func["name"], "".join(types.tags(func, "file:"))), drawn))
+    answers = len([perf for perf in found if perf])
+    print(f"{sum(len(perf[0]) for perf in found if perf)} parameters of {answers} functions; "
+          f"no answer for {len(drawn) - answers}")
+    wrong = [difference for func, perf in zip(drawn, found)
+             for difference in differences(func, types, perf)]
+    assert not wrong, "\n".join(wrong)
+    assert answers >= len(drawn) / 2
