@@ -34,7 +34,6 @@ const char *btf_func_tag(const struct btf_func *func, const char *key, u32 *nr);
 /* For kernel/bpf/btf.c */
 struct btf_funcs *btf_funcs_new_module(const struct module *mod, struct btf *owner);
 void btf_funcs_free(struct btf_funcs *funcs);
-struct btf *btf_funcs_btf(const struct btf_funcs *funcs);
 int btf_funcs_find(const struct btf_funcs *funcs, struct btf *owner, unsigned long addr,
 		   const char *name, struct btf_func *func);
 
@@ -61,11 +60,6 @@ static inline struct btf_funcs *btf_funcs_new_module(const struct module *mod,
 
 static inline void btf_funcs_free(struct btf_funcs *funcs)
 {
-}
-
-static inline struct btf *btf_funcs_btf(const struct btf_funcs *funcs)
-{
-	return NULL;
 }
 
 static inline int btf_funcs_find(const struct btf_funcs *funcs, struct btf *owner,

@@ -103,7 +103,7 @@ int btf_func_index_check(const void *data, u32 size)
 
 static struct btf_funcs *funcs_alloc(const struct btf_func_index *index)
 {
-	struct btf_funcs *funcs = kzalloc_flex(*funcs, sections, index->nr_sections);
+	struct btf_funcs *funcs = kvzalloc_flex(*funcs, sections, index->nr_sections);
 
 	if (!funcs)
 		return NULL;
@@ -120,13 +120,7 @@ void btf_funcs_free(struct btf_funcs *funcs)
 		return;
 	btf_put(funcs->btf);
 	kvfree(funcs->copy);
-	kfree(funcs);
-}
-
-/* The BTF of .BTF.func, or the module's own if it has none */
-struct btf *btf_funcs_btf(const struct btf_funcs *funcs)
-{
-	return funcs ? funcs->btf : NULL;
+	kvfree(funcs);
 }
 
 /* An index that has no FUNC of its own has no .BTF.func. */
@@ -185,7 +179,7 @@ static struct btf_funcs *parse_core(void)
 	err = set_btf(funcs, owner, "vmlinux", __start_BTF_func,
 		      __stop_BTF_func - __start_BTF_func, false);
 	if (err) {
-		kfree(funcs);
+		kvfree(funcs);
 		return ERR_PTR(err);
 	}
 	return funcs;
@@ -227,7 +221,8 @@ struct btf_funcs *btf_funcs_new_module(const struct module *mod, struct btf *own
 	if (!funcs)
 		goto err;
 	funcs->copy = kvmemdup(index_entries(index),
-			       index->nr_entries * sizeof(struct btf_func_entry), GFP_KERNEL);
+			       index->nr_entries * sizeof(struct btf_func_entry),
+			       GFP_KERNEL | __GFP_NOWARN);
 	if (!funcs->copy && index->nr_entries)
 		goto err;
 	funcs->entries = funcs->copy;

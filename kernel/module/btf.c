@@ -10,12 +10,15 @@
 
 #include "internal.h"
 
+/* Find a section that is only in memory while the module is loaded. */
 static void *find_data(const struct load_info *info, const char *name, unsigned int *size)
 {
 	unsigned int i;
 
 	for (i = 1; i < info->hdr->e_shnum; i++) {
-		if (strcmp(info->secstrings + info->sechdrs[i].sh_name, name))
+		if (info->sechdrs[i].sh_type != SHT_PROGBITS ||
+		    (info->sechdrs[i].sh_flags & SHF_ALLOC) ||
+		    strcmp(info->secstrings + info->sechdrs[i].sh_name, name))
 			continue;
 		*size = info->sechdrs[i].sh_size;
 		return (void *)info->sechdrs[i].sh_addr;

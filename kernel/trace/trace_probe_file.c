@@ -15,6 +15,14 @@
 #include "trace_probe.h"
 #include "trace_probe_target.h"
 
+/* Replace what an event's name cannot have and SYM@FILE may. */
+void probe_target_event_name(char *name)
+{
+	strreplace(name, '@', '_');
+	strreplace(name, '/', '_');
+	strreplace(name, '-', '_');
+}
+
 /**
  * probe_target_place - how a target with a file is shown
  * @target: a target
@@ -45,10 +53,21 @@ static int source_file(unsigned long addr, const char *name, char *file, size_t 
 	if (ret)
 		return ret;
 	tag = btf_func_tag(&func, "file:", &nr);
+	/* It is the end of a long path that counts. */
 	if (tag)
-		strscpy(file, tag, size);
+		strscpy(file, tag + max_t(ssize_t, strlen(tag) - size + 1, 0), size);
 	btf_put(func.btf);
 	return tag ? 0 : -ENOENT;
+}
+
+/* Return MOD:SYM@FILE, without @FILE if that is not known, to be freed. */
+char *probe_name_with_file(unsigned long addr, const char *object, const char *symbol)
+{
+	char file[128];
+
+	if (source_file(addr, symbol, file, sizeof(file)))
+		return kasprintf(GFP_KERNEL, "%s:%s", object, symbol);
+	return kasprintf(GFP_KERNEL, "%s:%s@%s", object, symbol, file);
 }
 
 /* Print where the function @name is: @FILE if that is known, else its address. */
@@ -120,8 +139,6 @@ static void log_file(struct probe_target *target, const struct probe_funcs *func
 
 	if (detail && funcs->nr > 1)
 		probe_list_funcs(detail, PROBE_TYPES_DETAIL, funcs);
-	else if (detail && funcs->nr)
-		strscpy(detail, "it is the only one, so @FILE is not needed", PROBE_TYPES_DETAIL);
 	__trace_probe_log_err(target->file - 1 - target->buf, err, detail);
 }
 
@@ -150,6 +167,8 @@ int probe_target_find_file(struct probe_target *target)
 	}
 	if (nr == -ENODATA)
 		log_file(target, funcs, TP_ERR_TARGET_FILE);
+	else if (!nr && funcs->nr == 1)
+		log_file(target, funcs, TP_ERR_FILE_NOT_KNOWN);
 	else
 		log_file(target, funcs, nr ? TP_ERR_FILE_AMBIGUOUS : TP_ERR_FILE_NO_FUNC);
 	return -EINVAL;
@@ -167,6 +186,11 @@ void probe_target_log_ambiguous(struct probe_target *target)
 }
 
 #else /* !CONFIG_PROBE_EVENTS_BTF_ARGS */
+
+char *probe_name_with_file(unsigned long addr, const char *object, const char *symbol)
+{
+	return kasprintf(GFP_KERNEL, "%s:%s", object, symbol);
+}
 
 int probe_target_find_file(struct probe_target *target)
 {

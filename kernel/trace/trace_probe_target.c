@@ -262,10 +262,12 @@ static int add_module_symbol(void *data, const char *name, unsigned long addr)
 
 /*
  * Find the functions @symbol in @module, in the core kernel, or with NULL in both. An
- * fprobe is on all that ftrace can trace, a kprobe on that of the core kernel first.
+ * fprobe is on all that ftrace can trace, a kprobe on that of the core kernel first,
+ * unless they are searched @everywhere, for one of a source file.
  * Return NULL if there is no memory.
  */
-static struct probe_funcs *find_funcs(const char *module, const char *symbol, bool fprobe)
+static struct probe_funcs *find_funcs(const char *module, const char *symbol, bool fprobe,
+				      bool everywhere)
 {
 	struct probe_funcs *funcs __free(free_funcs) = kzalloc_obj(*funcs);
 	bool core = module && !strcmp(module, PROBE_TARGET_CORE);
@@ -277,7 +279,7 @@ static struct probe_funcs *find_funcs(const char *module, const char *symbol, bo
 	if ((!module || core) &&
 	    kallsyms_on_each_match_symbol(add_symbol, symbol, funcs) == -ENOMEM)
 		return NULL;
-	if (core || (!module && !fprobe && funcs->nr_symbols))
+	if (core || (!module && !everywhere && funcs->nr_symbols))
 		return_ptr(funcs);
 	if (module_kallsyms_on_each_symbol(module, add_module_symbol, funcs) == -ENOMEM)
 		return NULL;
@@ -288,7 +290,8 @@ static struct probe_funcs *find_funcs(const char *module, const char *symbol, bo
 struct probe_funcs *probe_target_funcs(struct probe_target *target)
 {
 	if (!target->funcs)
-		target->funcs = find_funcs(target->module, target->symbol, target->all);
+		target->funcs = find_funcs(target->module, target->symbol, target->all,
+					   target->all || target->file);
 	return target->funcs;
 }
 
@@ -371,7 +374,8 @@ int probe_target_objects(struct probe_target *target, char (*objects)[MODULE_NAM
  * @addr: an address of the core kernel or of a module
  *
  * Context: Process.
- * Return: MOD:SYM, to be freed, or NULL if there is no function or no memory.
+ * Return: MOD:SYM, with @FILE if that is known, to be freed, or NULL if there is no
+ * function or no memory.
  */
 char *probe_addr_name(unsigned long addr)
 {
@@ -381,7 +385,7 @@ char *probe_addr_name(unsigned long addr)
 	if (!symbol || object_name(addr, object) ||
 	    !kallsyms_lookup(addr, NULL, NULL, NULL, symbol))
 		return NULL;
-	return kasprintf(GFP_KERNEL, "%s:%s", object, symbol);
+	return probe_name_with_file(addr, object, symbol);
 }
 
 /**
@@ -526,7 +530,7 @@ static int types_in_object(unsigned long addr, const char *name, struct probe_ty
 
 	if (object_name(addr, object))
 		return no_types(types, TP_ERR_NO_BTF_ENTRY);
-	funcs = find_funcs(object, name, false);
+	funcs = find_funcs(object, name, false, false);
 	if (!funcs)
 		return no_types(types, TP_ERR_NO_BTF_ENTRY);
 	return types_at(addr, name, funcs, types);

@@ -77,6 +77,8 @@ struct probe_types {
 };
 
 /* trace_probe_file.c */
+void probe_target_event_name(char *name);
+char *probe_name_with_file(unsigned long addr, const char *object, const char *symbol);
 char *probe_target_place(const struct probe_target *target);
 int probe_target_find_file(struct probe_target *target);
 void probe_target_log_ambiguous(struct probe_target *target);

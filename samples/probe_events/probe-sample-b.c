@@ -24,6 +24,12 @@ static noinline __noipa notrace int sample_traced(struct sample_point *point)
 	return point->x;
 }
 
+/* probe-sample-c has two more of this name. */
+static noinline __noipa long sample_twice(long only)
+{
+	return only;
+}
+
 static void sample_run(void)
 {
 	struct sample_point point = { .x = 3, .y = 4, .z = 5 };
@@ -31,6 +37,7 @@ static void sample_run(void)
 	sample_shared(&point, 250, -7);
 	sample_same(102, &point);
 	sample_traced(&point);
+	sample_twice(31);
 }
 
 MODULE_DESCRIPTION("Sample of functions for probe events, second of two");

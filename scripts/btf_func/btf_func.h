@@ -93,7 +93,7 @@ struct location {
 
 #define ABI_REGS	6
 
-struct location die__entry_location(Dwarf_Die *param, Dwarf_Addr entry);
+struct location function__param(struct function *func, Dwarf_Die *param);
 /*
  * dwarf_type.c: the types that the debug information describes
  */
@@ -133,6 +133,8 @@ struct proto {
 	char **removed;		/* parameters that are not passed, or in pieces */
 };
 
+bool symbol__is_cold(const char *name);
+bool symbol__is_clone(const char *name);
 bool proto__read(struct proto *proto, struct function *func, const char *symbol);
 void proto__free(struct proto *proto);
 

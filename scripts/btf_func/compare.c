@@ -185,9 +185,16 @@ bool types__same(struct types *types, Dwarf_Die *die, unsigned int id)
 	return same_type(types, die, id, 0);
 }
 
+/* What types__word() returns */
+static bool is_word(struct types *types, unsigned int id)
+{
+	const struct btf_type *t = btf__type_by_id(types->btf, id);
+
+	return t && btf_is_int(t) && t->size == 8 && !btf_int_encoding(t);
+}
+
 enum difference types__compare(struct types *types, const struct proto *proto, int func_id)
 {
-	unsigned int word = types__word(types);
 	const struct btf_type *t = btf__type_by_id(types->btf, func_id);
 	const struct btf_param *p;
 	bool names = true;
@@ -204,7 +211,7 @@ enum difference types__compare(struct types *types, const struct proto *proto, i
 		return DIFFERENT_TYPES;
 	for (i = 0; i < proto->nr; i++) {
 		if (!proto->args[i].has_type ?
-		    p[i].type != word :
+		    !is_word(types, p[i].type) :
 		    !types__same(types, &proto->args[i].type, p[i].type))
 			return DIFFERENT_TYPES;
 		names &= !strcmp(proto->args[i].name, btf__name_by_offset(types->btf,

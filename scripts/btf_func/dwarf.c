@@ -20,16 +20,24 @@
  */
 #define ENTRY_BYTES	9
 
+/* A function in parts, as with foo.cold(), has ranges, of which the first has its entry. */
+static bool entry_of(Dwarf_Die *die, Dwarf_Addr *entry)
+{
+	Dwarf_Addr base, end;
+
+	return !dwarf_entrypc(die, entry) || dwarf_ranges(die, 0, &base, entry, &end) > 0;
+}
+
 static void add_function(struct functions *functions, struct object *obj, Dwarf_Die *die,
 			 Dwarf_Die *unit)
 {
 	struct function *func;
-	Dwarf_Addr entry;
+	Dwarf_Addr entry = 0;
 	bool has_code;
 
 	if (die__flag(die, DW_AT_declaration))
 		return;
-	has_code = !dwarf_entrypc(die, &entry);
+	has_code = entry_of(die, &entry);
 	/* GCC describes a clone by a DIE without an address, too. Its name is what counts. */
 	if (!has_code && dwarf_hasattr(die, DW_AT_abstract_origin))
 		return;
@@ -88,16 +96,27 @@ static int function__cmp(const void *a, const void *b)
 	return place__cmp(&fa->at, &fb->at);
 }
 
+/* Equal ones are sorted too, so that the result is the same on each machine. */
+static int function__cmp_all(const void *a, const void *b)
+{
+	Dwarf_Off oa = dwarf_dieoffset((Dwarf_Die *)&((const struct function *)a)->die);
+	Dwarf_Off ob = dwarf_dieoffset((Dwarf_Die *)&((const struct function *)b)->die);
+
+	return function__cmp(a, b) ?: (oa < ob ? -1 : oa > ob);
+}
+
 static int function__cmp_name(const void *a, const void *b)
 {
-	return strcmp((*(struct function **)a)->name, (*(struct function **)b)->name);
+	const struct function *fa = *(struct function **)a, *fb = *(struct function **)b;
+
+	return strcmp(fa->name, fb->name) ?: (fa < fb ? -1 : fa > fb);
 }
 
 static void sort_functions(struct functions *functions)
 {
 	size_t i;
 
-	qsort(functions->all, functions->nr, sizeof(*functions->all), function__cmp);
+	qsort(functions->all, functions->nr, sizeof(*functions->all), function__cmp_all);
 	functions->by_name = xcalloc(functions->nr, sizeof(*functions->by_name));
 	for (i = 0; i < functions->nr; i++) {
 		functions->nr_code += functions->all[i].has_code;
@@ -189,12 +208,14 @@ static struct function *find_name(struct functions *functions, const struct symb
 
 /*
  * Return the function that a symbol names, or NULL: it is not described, as one
- * in assembly, or it cannot be told which one it is.
+ * in assembly, or it cannot be told which one it is, or it is the rest of a function.
  */
 struct function *functions__of_symbol(struct functions *functions, const struct symbol *sym)
 {
 	struct function *code = find_code(functions, sym), *named;
 
+	if (symbol__is_cold(sym->name))
+		return NULL;
 	if (code && function__is_named(code, sym->name))
 		return code;
 	named = find_name(functions, sym);
@@ -223,15 +244,35 @@ static int op_reg(const Dwarf_Op *op)
 	return op->atom == DW_OP_regx ? abi_reg(op->number) : -1;
 }
 
-static struct location location_of(const Dwarf_Op *ops, size_t nr)
+/*
+ * Convert an offset from the frame base of a function to one from its CFA, where the first
+ * of the stack arguments is. Return false if that is not known at the entry: Clang uses
+ * the stack pointer as it is behind the prologue, if it is not the frame pointer.
+ */
+static bool cfa_offset(struct function *func, Dwarf_Sword *offset)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Op *ops;
+	size_t nr;
+
+	if (!dwarf_attr_integrate(&func->die, DW_AT_frame_base, &attr) ||
+	    dwarf_getlocation(&attr, &ops, &nr) || nr != 1)
+		return false;
+	if (ops[0].atom == DW_OP_reg6) {
+		*offset -= 16;	/* rbp, with the one of the caller and the return address above */
+		return true;
+	}
+	return ops[0].atom == DW_OP_call_frame_cfa;
+}
+
+static struct location location_of(struct function *func, const Dwarf_Op *ops, size_t nr)
 {
 	struct location loc = { .kind = LOC_GONE };
 	Dwarf_Sword offset;
 
 	if (nr == 1 && ops[0].atom == DW_OP_fbreg) {
-		/* From the frame's address, where the first of the stack arguments is. */
 		offset = ops[0].number;
-		if (offset >= 0 && !(offset % 8)) {
+		if (cfa_offset(func, &offset) && offset >= 0 && !(offset % 8)) {
 			loc.kind = LOC_STACK;
 			loc.slot = offset / 8;
 		}
@@ -249,11 +290,12 @@ static struct location location_of(const Dwarf_Op *ops, size_t nr)
 }
 
 /*
- * Where is a parameter when the function with its code at @entry is entered?
+ * Where is a parameter when the function is entered?
  * A range of the list may be empty: what it says is true at that address only.
  */
-struct location die__entry_location(Dwarf_Die *param, Dwarf_Addr entry)
+struct location function__param(struct function *func, Dwarf_Die *param)
 {
+	Dwarf_Addr entry = func->entry;
 	struct location loc, gone = { .kind = LOC_GONE };
 	Dwarf_Addr base, start, end;
 	Dwarf_Attribute attr;
@@ -266,7 +308,7 @@ struct location die__entry_location(Dwarf_Die *param, Dwarf_Addr entry)
 	while ((offset = dwarf_getlocations(&attr, offset, &base, &start, &end, &ops, &nr)) > 0) {
 		if (start > entry + ENTRY_BYTES || (end <= entry && end != start) || end < entry)
 			continue;
-		loc = location_of(ops, nr);
+		loc = location_of(func, ops, nr);
 		if (loc.kind != LOC_GONE)
 			return loc;
 		if (end > entry)

@@ -35,7 +35,9 @@ int place__cmp(const struct place *a, const struct place *b)
 
 static int symbol__cmp(const void *a, const void *b)
 {
-	return place__cmp(&((const struct symbol *)a)->at, &((const struct symbol *)b)->at);
+	const struct symbol *sa = a, *sb = b;
+
+	return place__cmp(&sa->at, &sb->at) ?: strcmp(sa->name, sb->name);
 }
 
 /* Convert an address of the debug information. False: it is in no section. */

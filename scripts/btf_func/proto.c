@@ -43,7 +43,9 @@ static enum suffix suffix_of(const char *symbol)
 	const char *part;
 	size_t len;
 
-	for (part = strchr(symbol, '.'); part; part = part[len] ? part + len : NULL) {
+	/* A label in assembly may begin with a dot. */
+	for (part = strchr(symbol + (*symbol == '.'), '.'); part;
+	     part = part[len] ? part + len : NULL) {
 		part++;
 		len = strcspn(part, ".");
 		if (part_is(part, len, "isra"))
@@ -55,6 +57,19 @@ static enum suffix suffix_of(const char *symbol)
 			return CLONED;
 	}
 	return suffix;
+}
+
+/* The part of a function that is rarely run has a symbol, but is not called. */
+bool symbol__is_cold(const char *name)
+{
+	const char *cold = strstr(name, ".cold");
+
+	return cold && (!cold[5] || cold[5] == '.');
+}
+
+bool symbol__is_clone(const char *name)
+{
+	return suffix_of(name) >= CLONED;
 }
 
 static struct argument *add_argument(struct proto *proto)
@@ -141,7 +156,7 @@ static bool fits(Dwarf_Die *param, int words)
 static void place_param(struct proto *proto, struct slots *slots, struct function *func,
 			Dwarf_Die *param)
 {
-	struct location loc = die__entry_location(param, func->entry);
+	struct location loc = function__param(func, param);
 	bool placed = false;
 
 	if (loc.kind == LOC_REG && fits(param, 1))

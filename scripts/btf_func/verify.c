@@ -5,6 +5,9 @@
  * Each symbol of the linked object is searched with the algorithm of kernel/bpf/btf_func.c,
  * and what that finds is compared with what the debug information says of the function:
  * the number of arguments, their names and types, and so the registers.
+ *
+ * That shows that nothing was lost or mixed up on the way. It does not show that proto.c reads
+ * the debug information right, as that is what made the sections.
  */
 #include <string.h>
 
@@ -18,15 +21,24 @@ static const char * const difference_names[NR_DIFFERENCES] = {
 	[DIFFERENT_NAMES] = "other names",
 };
 
+/* Symbols that are not compared: assembly, labels, rarely run parts, and whatever else */
+struct undescribed {
+	int all;
+	int clones;		/* of the compiler: the debug information lacks these */
+};
+
 static enum difference check(struct functions *functions, struct types *types, int id,
-			     const struct symbol *sym)
+			     const struct symbol *sym, struct undescribed *undescribed)
 {
 	struct function *func = functions__of_symbol(functions, sym);
 	enum difference diff;
 	struct proto proto;
 
-	if (!func || !proto__read(&proto, func, sym->name))
+	if (!func || !proto__read(&proto, func, sym->name)) {
+		undescribed->all++;
+		undescribed->clones += symbol__is_clone(sym->name) && !symbol__is_cold(sym->name);
 		return id > 0 ? DIFFERENT_TYPES : SAME;
+	}
 	diff = id > 0 ? types__compare(types, &proto, id) : NO_FUNC;
 	proto__free(&proto);
 	return diff;
@@ -39,6 +51,7 @@ static enum difference check(struct functions *functions, struct types *types, i
 int verify(struct object *obj, struct functions *functions, struct types *types,
 	   const struct index *index, bool list, bool summary)
 {
+	struct undescribed undescribed = {};
 	int counts[NR_DIFFERENCES] = {};
 	enum difference diff;
 	size_t i, wrong;
@@ -47,7 +60,7 @@ int verify(struct object *obj, struct functions *functions, struct types *types,
 		const struct symbol *sym = &obj->symbols[i];
 		int id = index__resolve(index, types, sym);
 
-		diff = check(functions, types, id, sym);
+		diff = check(functions, types, id, sym, &undescribed);
 		counts[diff]++;
 		if (diff != SAME && list)
 			warn("%s: %s+%#x %s: %s", obj->path,
@@ -62,6 +75,7 @@ int verify(struct object *obj, struct functions *functions, struct types *types,
 		if (counts[i])
 			printf("; %s: %d", difference_names[i], counts[i]);
 	}
-	printf("\n");
+	printf("; not described: %d, clones among these: %d\n", undescribed.all,
+	       undescribed.clones);
 	return wrong;
 }

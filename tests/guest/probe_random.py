@@ -12,24 +12,25 @@ and the stack words that the ABI has for them. Both have to be the same each tim
 """
 
 import collections
-import json
 import os
 import pathlib
 import random
 import re
 import socket
-import subprocess
 import sys
 import tempfile
-from typing import Dict, Iterator, List, NamedTuple
+from typing import Dict, Iterator, NamedTuple
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
+sys.dont_write_bytecode = True
+
+from btf_args import Type, Types  # noqa: E402
 
 TRACEFS = pathlib.Path("/sys/kernel/tracing")
 FUNCTIONS = 200
 MAX_ARGS = 8
-REGISTERS = ("%di", "%si", "%dx", "%cx", "%r8", "%r9")
 BPFTOOL = str(pathlib.Path(os.environ["SELFTESTS"]).parent / "out-samples/bpftool/bpftool")
 BTF = "/sys/kernel/btf/vmlinux"
-MODIFIERS = ("TYPEDEF", "CONST", "VOLATILE", "RESTRICT", "TYPE_TAG")
 
 
 class Function(NamedTuple):
@@ -40,69 +41,37 @@ class Function(NamedTuple):
     args: Dict[str, str]
 
 
-def dump(*args: str) -> List[dict]:
-    """The types that bpftool prints."""
-    done = subprocess.run([BPFTOOL, "-j", "btf", "dump", "file", *args], check=True,
-                          stdout=subprocess.PIPE)
-    return json.loads(done.stdout)["types"]
+def named_words(types: Types, func: Type) -> Dict[str, str]:
+    """Where each argument is that has a name and is one word long."""
+    places = types.places(func)
+    names = [param["name"] for param in types.params(func)
+             if types.words(param["type_id"]) == 1 and not re.match(r"__arg\d|$", param["name"])]
+    return {name: places[name] for name in names[:MAX_ARGS]}
 
 
-class Types:
-    """BTF of the core kernel, and of its functions by address."""
-
-    def __init__(self) -> None:
-        self.base = dump(BTF)
-        self.own = dump(BTF + ".func", "-B", BTF)
-        self.by_id = {t["id"]: t for t in self.base + self.own}
-
-    def words(self, type_id: int) -> int:
-        """How many words a parameter takes."""
-        kind = self.by_id.get(type_id, {"kind": "VOID"})
-        while kind["kind"] in MODIFIERS:
-            kind = self.by_id.get(kind["type_id"], {"kind": "VOID"})
-        return (kind["size"] + 7) // 8 if kind["kind"] in ("STRUCT", "UNION", "INT") else 1
-
-    def args(self, func: dict) -> Dict[str, str]:
-        """Where each argument of one word is."""
-        proto = self.by_id[func["type_id"]]
-        register = 1 if self.words(proto["ret_type_id"]) > 2 else 0
-        places, stack = {}, 0
-        for param in proto["params"]:
-            words = self.words(param["type_id"])
-            if words <= 2 and register + words <= len(REGISTERS):
-                place = REGISTERS[register]
-                register += words
-            else:
-                place = f"+{8 * stack + 8}(%sp)"
-                stack += words
-            if words == 1 and not re.match(r"__arg\d|$", param["name"]):
-                places[param["name"]] = place
-        return dict(list(places.items())[:MAX_ARGS])
-
-    def by_value(self, func: dict) -> bool:
-        """Does it get a structure of several words?"""
-        return any(self.words(p["type_id"]) > 1
-                   for p in self.by_id[func["type_id"]]["params"])
+def by_value(types: Types, func: Type) -> bool:
+    """Does a function get a structure of several words?"""
+    return any(types.words(param["type_id"]) > 1 for param in types.params(func))
 
 
 def candidates() -> Iterator[Function]:
     """All functions of the three groups that have arguments."""
-    types = Types()
+    types = Types(BPFTOOL, BTF, BTF + ".func")
     with open("/proc/kallsyms", encoding="ascii") as lines:
         names = collections.Counter(line.split()[2] for line in lines
                                     if len(line.split()) == 3)
-    files = {t["type_id"]: t["name"][5:] for t in types.own
-             if t["kind"] == "DECL_TAG" and t["name"].startswith("file:")}
     for func in types.own:
         if func["kind"] != "FUNC":
             continue
-        if func["id"] in files:
-            yield Function("same name", f"{func['name']}@{files[func['id']]}", types.args(func))
+        args = named_words(types, func)
+        file = "".join(types.tags(func, "file:"))
+        if file:
+            yield Function("same name", f"{func['name']}@{file}", args)
         elif "." in func["name"]:
-            yield Function("clone", func["name"], types.args(func))
+            yield Function("clone", func["name"], args)
     for func in types.base:
-        if func["kind"] == "FUNC" and names[func["name"]] == 1 and types.by_value(func):
-            yield Function("by value", func["name"], types.args(func))
+        if func["kind"] == "FUNC" and names[func["name"]] == 1 and by_value(types, func):
+            yield Function("by value", func["name"], named_words(types, func))
 
 
 def add_event(number: int, func: Function) -> str:

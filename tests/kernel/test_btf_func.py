@@ -7,7 +7,6 @@ it finds what is wrong, and what a kernel without the index gets wrong.
 """
 from __future__ import annotations
 
-import json
 import os
 import random
 import re
@@ -17,10 +16,10 @@ import struct
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from btf_args import Type, Types
 from conftest import SUBJECT
 from perfbpf.paths import BUILD, KERNELS
 from subject import perf_binary
@@ -28,6 +27,7 @@ from subject import perf_binary
 OUT = KERNELS[SUBJECT].path
 TOOL = OUT / "scripts/btf_func/btf_func"
 VMLINUX = OUT / "vmlinux"
+BPFTOOL = BUILD / "out-samples/bpftool/bpftool"
 # What the two sections may take in vmlinux, in bytes; what a run may, in seconds and KB.
 MAX_SIZE = 80 << 10
 MAX_SECONDS = 30
@@ -187,55 +187,75 @@ def test_damaged_entry(tmp_path: Path, entry: tuple[int, int], error: str) -> No
     assert error in done.stderr
 
 
-# The System V ABI's argument registers, as perf probe and tracefs name them
-REGISTERS = ["%di", "%si", "%dx", "%cx", "%r8", "%r9"]
+COLD_CLONE = """
+extern void __attribute__((cold)) report(int);
+extern int sink;
+static __attribute__((noinline)) int cloned(int unused, long *value, int count)
+{
+	if (count < 0) {
+		report(count);
+		return -1;
+	}
+	sink += count;
+	return *value * count;
+}
+int caller(long *value) { return cloned(1, value, sink) + cloned(1, value, 2 * sink); }
+"""
+
+STACK_ARGUMENTS = """
+extern int sink;
+static __attribute__((noinline)) int many(int unused, int a, int b, int c, int d, int e,
+					  int f, int g, int h)
+{
+	sink += a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f;
+	return g * 7 + h;
+}
+int caller(int x)
+{
+	return many(0, x, sink, x * 2, x, sink * 3, x, x * 5, sink) +
+	       many(0, sink, x, x, x, x, x, sink, x);
+}
+"""
+
+
+def compile_described(tmp_path: Path, source: str, *compiler: str) -> dict[str, list[str]]:
+    """What btf_func writes of an object: by function, the names of its arguments."""
+    (tmp_path / "test.c").write_text(source)
+    path = tmp_path / "test.o"
+    subprocess.run([*compiler, "-O2", "-g", "-c", tmp_path / "test.c", "-o", path], check=True)
+    subprocess.run(["pahole", "-J", path], check=True)
+    assert TOOL.exists(), f"{TOOL}: this kernel has no CONFIG_DEBUG_INFO_BTF_FUNC"
+    done = subprocess.run([TOOL, "--verbose", path], text=True, check=True,
+                          stdout=subprocess.PIPE)
+    assert "0 mismatches" in done.stdout and "clones among these: 0" in done.stdout
+    types = Types(str(BPFTOOL), str(path), f"{path}.BTF.func")
+    return {func["name"]: [param["name"] for param in types.params(func)]
+            for func in types.own if func["kind"] == "FUNC"}
+
+
+def test_cold_clone(tmp_path: Path) -> None:
+    """GCC's clone that has a .cold part, and so a list of ranges instead of an address."""
+    found = compile_described(tmp_path, COLD_CLONE, "gcc")
+    clones = [args for name, args in found.items() if name.startswith("cloned.")]
+    assert clones and clones[0][:2] == ["value", "count"], found
+
+
+@pytest.mark.parametrize("option, stack", [("-fno-omit-frame-pointer", ["g", "h"]),
+                                           ("-fomit-frame-pointer", [])])
+def test_clang_stack(tmp_path: Path, option: str, stack: list[str]) -> None:
+    """Clang removes the first parameter without a suffix. It has stack arguments by
+    the frame pointer; by the stack pointer, they cannot be told at the entry."""
+    clang = shutil.which("clang-19") or "clang"
+    version = subprocess.run([clang, "-dumpversion"], text=True, check=True,
+                             stdout=subprocess.PIPE).stdout
+    if int(version.split(".")[0]) < 19:
+        pytest.skip(f"{clang} {version.strip()}: the kernel needs 19 for this option")
+    found = compile_described(tmp_path, STACK_ARGUMENTS, clang, option)
+    assert found.get("many") == [*"abcdef", *stack], found
+
+
 # How many functions are drawn; each takes perf probe most of a second.
 DRAWN = int(os.environ.get("PERF_BPF_BTF_FUNCTIONS", "60"))
-
-
-class Types:
-    """BTF of vmlinux and its .BTF.func, as bpftool prints it."""
-
-    def __init__(self, tmp_path: Path) -> None:
-        offset, size = sections(VMLINUX)[".BTF.func"]
-        split = tmp_path / "vmlinux.func"
-        split.write_bytes(VMLINUX.read_bytes()[offset:offset + size])
-        self.own = self.dump(split, "-B", VMLINUX)
-        self.by_id = {t["id"]: t for t in self.dump(VMLINUX) + self.own}
-
-    @staticmethod
-    def dump(*args: str | Path) -> list[dict[str, Any]]:
-        """The types of a file."""
-        text = subprocess.run([BUILD / "out-samples/bpftool/bpftool", "-j", "btf", "dump",
-                               "file", *args], stdout=subprocess.PIPE, text=True, check=True)
-        return list(json.loads(text.stdout)["types"])
-
-    def words(self, type_id: int) -> int:
-        """How many registers a parameter of a type takes; more than 2: it is on the stack."""
-        kind = self.by_id.get(type_id, {"kind": "VOID"})
-        while kind["kind"] in ("TYPEDEF", "CONST", "VOLATILE", "RESTRICT", "TYPE_TAG"):
-            kind = self.by_id.get(kind["type_id"], {"kind": "VOID"})
-        return (kind["size"] + 7) // 8 if kind["kind"] in ("STRUCT", "UNION", "INT") else 1
-
-    def places(self, func: dict[str, Any]) -> dict[str, str]:
-        """Where each parameter of a FUNC is, as perf probe writes it."""
-        proto = self.by_id[func["type_id"]]
-        register = 1 if self.words(proto["ret_type_id"]) > 2 else 0
-        places, stack = {}, 0
-        for param in proto["params"]:
-            words = self.words(param["type_id"])
-            if words <= 2 and register + words <= len(REGISTERS):
-                places[param["name"]] = REGISTERS[register]
-                register += words
-            else:
-                places[param["name"]] = f"+{8 * stack + 8}(%sp)"
-                stack += words
-        return places
-
-    def tags(self, func: dict[str, Any], key: str) -> list[str]:
-        """What the tags of a FUNC say that begin with a key."""
-        return [t["name"][len(key):] for t in self.own if t["kind"] == "DECL_TAG" and
-                t["type_id"] == func["id"] and t["name"].startswith(key)]
 
 
 def perf_places(symbol: str, file: str) -> list[dict[str, str]]:
@@ -250,7 +270,7 @@ def perf_places(symbol: str, file: str) -> list[dict[str, str]]:
             if line.split()[1:2] in ([symbol], [f"{symbol}+0"])]
 
 
-def differences(func: dict[str, Any], types: Types, perf: list[dict[str, str]]) -> list[str]:
+def differences(func: Type, types: Types, perf: list[dict[str, str]]) -> list[str]:
     """What perf probe finds elsewhere, in the one of its answers that is most alike.
 
     That a parameter is removed, perf probe may not see: in igmp_mcf_get_next.isra.0() psf
@@ -269,7 +289,10 @@ def test_like_perf_probe(tmp_path: Path) -> None:
     seed = int(os.environ.get("PERF_BPF_SEED") or random.randrange(1 << 32))
     print(f"PERF_BPF_SEED={seed}")
     assert ".BTF.func" in sections(VMLINUX), "this kernel has no CONFIG_DEBUG_INFO_BTF_FUNC"
-    types = Types(tmp_path)
+    offset, size = sections(VMLINUX)[".BTF.func"]
+    split = tmp_path / "vmlinux.func"
+    split.write_bytes(VMLINUX.read_bytes()[offset:offset + size])
+    types = Types(str(BPFTOOL), str(VMLINUX), str(split))
     funcs = sorted((t for t in types.own if t["kind"] == "FUNC"), key=lambda t: int(t["id"]))
     drawn = random.Random(seed).sample(funcs, min(DRAWN, len(funcs)))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
