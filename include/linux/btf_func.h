@@ -5,6 +5,8 @@
 #include <linux/errno.h>
 #include <linux/types.h>
 
+struct bpf_prog;
+struct bpf_verifier_log;
 struct btf;
 struct btf_funcs;
 struct btf_type;
@@ -31,9 +33,17 @@ int btf_func_find(struct btf *owner, unsigned long addr, const char *name,
 		  struct btf_func *func);
 const char *btf_func_tag(const struct btf_func *func, const char *key, u32 *nr);
 
+/* For the verifier and the trampolines */
+struct btf *bpf_attach_btf(struct btf *btf, u32 id);
+int bpf_attach_func_address(struct bpf_verifier_log *log, const struct bpf_prog *prog,
+			    const struct btf *btf, u32 id, unsigned long *addr);
+u32 bpf_attach_set_id(const struct btf *btf, u32 id);
+u32 bpf_attach_key_id(struct btf *btf, u32 id);
+
 /* For kernel/bpf/btf.c */
 struct btf_funcs *btf_funcs_new_module(const struct module *mod, struct btf *owner);
 void btf_funcs_free(struct btf_funcs *funcs);
+struct btf *btf_funcs_btf(const struct btf_funcs *funcs);
 int btf_funcs_find(const struct btf_funcs *funcs, struct btf *owner, unsigned long addr,
 		   const char *name, struct btf_func *func);
 
@@ -52,6 +62,28 @@ static inline const char *btf_func_tag(const struct btf_func *func, const char *
 	return NULL;
 }
 
+static inline struct btf *bpf_attach_btf(struct btf *btf, u32 id)
+{
+	return btf;
+}
+
+static inline int bpf_attach_func_address(struct bpf_verifier_log *log,
+					  const struct bpf_prog *prog, const struct btf *btf,
+					  u32 id, unsigned long *addr)
+{
+	return -ENOENT;
+}
+
+static inline u32 bpf_attach_set_id(const struct btf *btf, u32 id)
+{
+	return id;
+}
+
+static inline u32 bpf_attach_key_id(struct btf *btf, u32 id)
+{
+	return id;
+}
+
 static inline struct btf_funcs *btf_funcs_new_module(const struct module *mod,
 						     struct btf *owner)
 {
@@ -60,6 +92,11 @@ static inline struct btf_funcs *btf_funcs_new_module(const struct module *mod,
 
 static inline void btf_funcs_free(struct btf_funcs *funcs)
 {
+}
+
+static inline struct btf *btf_funcs_btf(const struct btf_funcs *funcs)
+{
+	return NULL;
 }
 
 static inline int btf_funcs_find(const struct btf_funcs *funcs, struct btf *owner,

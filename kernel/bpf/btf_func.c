@@ -307,7 +307,8 @@ static struct at_address look_up(const struct btf_funcs *funcs, unsigned long ad
 	return at;
 }
 
-static s32 find_exact(const struct btf *owner, const char *name)
+/* Find the FUNC of a name in the BTF of vmlinux or of a module. */
+s32 btf_func_find_exact(const struct btf *owner, const char *name)
 {
 	s32 id = btf_find_by_name_kind_own(owner, name, BTF_KIND_FUNC);
 
@@ -349,10 +350,22 @@ int btf_funcs_find(const struct btf_funcs *funcs, struct btf *owner, unsigned lo
 	at = look_up(funcs, addr, name);
 	if (at.named)
 		return set_func(func, funcs->btf, at.named);
-	exact = find_exact(owner, name);
+	exact = btf_func_find_exact(owner, name);
 	if (exact > 0)
 		return at.unknown ? -ENOENT : set_func(func, owner, exact);
 	return at.other ? set_func(func, funcs->btf, at.other) : -ENOENT;
+}
+
+/* Those of vmlinux are there for good, those of a module until unlock_funcs(). */
+static const struct btf_funcs *lock_funcs(const struct btf *owner)
+{
+	return btf_is_vmlinux(owner) ? core_funcs() : btf_module_funcs_lock(owner);
+}
+
+static void unlock_funcs(const struct btf *owner)
+{
+	if (!btf_is_vmlinux(owner))
+		btf_module_funcs_unlock();
 }
 
 /**
@@ -370,9 +383,61 @@ int btf_funcs_find(const struct btf_funcs *funcs, struct btf *owner, unsigned lo
 int btf_func_find(struct btf *owner, unsigned long addr, const char *name,
 		  struct btf_func *func)
 {
-	if (btf_is_vmlinux(owner))
-		return btf_funcs_find(core_funcs(), owner, addr, name, func);
-	return btf_module_func_find(owner, addr, name, func);
+	int ret = btf_funcs_find(lock_funcs(owner), owner, addr, name, func);
+
+	unlock_funcs(owner);
+	return ret;
+}
+
+/* Return .BTF.func that @funcs are from, or NULL. @funcs has a reference of it. */
+struct btf *btf_funcs_btf(const struct btf_funcs *funcs)
+{
+	return funcs && btf_func_owner(funcs->btf) ? funcs->btf : NULL;
+}
+
+/* Get .BTF.func of the object whose .BTF is @owner, or NULL. */
+struct btf *btf_func_get_btf(const struct btf *owner)
+{
+	struct btf *btf = btf_funcs_btf(lock_funcs(owner));
+
+	if (btf)
+		btf_get(btf);
+	unlock_funcs(owner);
+	return btf;
+}
+
+static unsigned long only_address(const struct btf_funcs *funcs, u32 id, bool *optimized)
+{
+	const struct btf_func_section *sec = funcs->sections;
+	unsigned long addr = 0, start;
+	u32 i;
+
+	for (; sec < funcs->sections + funcs->nr_sections; sec++) {
+		for (i = sec->first; i < sec->first + sec->nr; i++) {
+			if ((funcs->entries[i].id & ~BTF_FUNC_OPTIMIZED) != id)
+				continue;
+			start = sec->start ? sec->start + funcs->entries[i].offset : 0;
+			if (!start || (addr && addr != start))
+				return 0;
+			addr = start;
+			*optimized = funcs->entries[i].id & BTF_FUNC_OPTIMIZED;
+		}
+	}
+	return addr;
+}
+
+/*
+ * Return the address of the function that FUNC @id of .BTF.func describes, or 0 if it
+ * describes several, or one whose code is gone.
+ */
+unsigned long btf_func_address(const struct btf *btf, u32 id, bool *optimized)
+{
+	const struct btf *owner = btf_func_owner(btf);
+	const struct btf_funcs *funcs = lock_funcs(owner);
+	unsigned long addr = funcs && funcs->btf == btf ? only_address(funcs, id, optimized) : 0;
+
+	unlock_funcs(owner);
+	return addr;
 }
 
 /**

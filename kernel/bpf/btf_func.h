@@ -3,7 +3,7 @@
 #define __BTF_FUNC_H
 
 struct btf;
-struct btf_func;
+struct btf_funcs;
 
 /* See gen_btf_o() of scripts/gen-btf.sh. */
 extern char __start_BTF_func[], __stop_BTF_func[];
@@ -12,14 +12,22 @@ extern char __start_BTF_func_index[], __stop_BTF_func_index[];
 /* In btf.c */
 struct btf *btf_parse_split(struct btf *base, const char *name, const void *data, u32 size,
 			    bool copy);
+
+/* For btf_func_attach.c */
+struct btf *btf_func_get_btf(const struct btf *owner);
+unsigned long btf_func_address(const struct btf *btf, u32 id, bool *optimized);
+s32 btf_func_find_exact(const struct btf *owner, const char *name);
 #ifdef CONFIG_DEBUG_INFO_BTF_MODULES
-int btf_module_func_find(struct btf *owner, unsigned long addr, const char *name,
-			 struct btf_func *func);
+const struct btf_funcs *btf_module_funcs_lock(const struct btf *owner);
+void btf_module_funcs_unlock(void);
 #else
-static inline int btf_module_func_find(struct btf *owner, unsigned long addr,
-				       const char *name, struct btf_func *func)
+static inline const struct btf_funcs *btf_module_funcs_lock(const struct btf *owner)
 {
-	return -ENODATA;
+	return NULL;
+}
+
+static inline void btf_module_funcs_unlock(void)
+{
 }
 #endif
 

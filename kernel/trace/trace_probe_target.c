@@ -512,7 +512,7 @@ static int types_of_all(const char *name, const struct probe_funcs *funcs,
 	return no_types(types, TP_ERR_BTF_DIFFER);
 }
 
-/* The types of the function @name at @addr, among those of that name in its object. */
+/* The types of the function @name at @addr. @funcs are those of that name in its object. */
 static int types_at(unsigned long addr, const char *name, const struct probe_funcs *funcs,
 		    struct probe_types *types)
 {
@@ -611,14 +611,16 @@ struct btf *probe_target_btf(struct probe_target *target)
 }
 
 /*
- * The prototypes of the functions that the tracers printed last. The id of the BTF
- * object tells a module from the one that was at its place before.
+ * The prototypes of the functions that the tracers printed last. The id of the object's
+ * BTF tells a module from the one that was at its place before. Whoever has that BTF may
+ * use @btf, which is the same, or belongs to the core kernel.
  */
 #define KNOWN_PROTOS_BITS	8
 
 static struct known_proto {
 	unsigned long		addr;
-	u32			btf_id;
+	u32			owner_id;
+	struct btf		*btf;
 	const struct btf_type	*proto;		/* NULL: there is none */
 } known_protos[1 << KNOWN_PROTOS_BITS];
 
@@ -656,6 +658,17 @@ static int find_indexed(struct btf *owner, unsigned long addr, struct btf_func *
 	return btf_func_find(owner, addr - offset, name, func);
 }
 
+static void find_traced(struct btf *owner, unsigned long addr, struct btf_func *func)
+{
+	if (find_indexed(owner, addr, func) != -ENODATA)
+		return;
+	func->proto = find_proto(addr, owner);
+	if (func->proto) {
+		btf_get(owner);
+		func->btf = owner;
+	}
+}
+
 /**
  * probe_addr_proto - find the prototype of a function that was traced
  * @addr: the address of its symbol, or where ftrace has patched it
@@ -667,32 +680,32 @@ static int find_indexed(struct btf *owner, unsigned long addr, struct btf_func *
 const struct btf_type *probe_addr_proto(unsigned long addr, struct btf **btf_p)
 {
 	struct known_proto *known = &known_protos[hash_long(addr, KNOWN_PROTOS_BITS)];
-	struct btf *btf = btf_of_text(addr);
+	struct btf *owner = btf_of_text(addr);
 	struct btf_func func = {};
-	int ret;
 
-	if (!btf)
+	if (!owner)
 		return NULL;
-	ret = find_indexed(btf, addr, &func);
-	if (ret != -ENODATA) {
-		btf_put(btf);
-		*btf_p = func.btf;
-		return ret ? NULL : func.proto;
-	}
 	guard(mutex)(&known_protos_lock);
-	if (known->addr != addr || known->btf_id != btf_obj_id(btf)) {
-		*known = (struct known_proto){
-			.addr = addr,
-			.btf_id = btf_obj_id(btf),
-			.proto = find_proto(addr, btf),
-		};
+	if (known->addr == addr && known->owner_id == btf_obj_id(owner)) {
+		func.btf = known->btf;
+		func.proto = known->proto;
+		if (func.btf)
+			btf_get(func.btf);
+	} else {
+		find_traced(owner, addr, &func);
+		/* The index of a module may be gone before the module's BTF. */
+		if (!func.btf || func.btf == owner || btf_is_vmlinux(owner)) {
+			*known = (struct known_proto){
+				.addr = addr,
+				.owner_id = btf_obj_id(owner),
+				.btf = func.btf,
+				.proto = func.proto,
+			};
+		}
 	}
-	if (!known->proto) {
-		btf_put(btf);
-		return NULL;
-	}
-	*btf_p = btf;
-	return known->proto;
+	btf_put(owner);
+	*btf_p = func.btf;
+	return func.proto;
 }
 
 #endif /* CONFIG_PROBE_EVENTS_BTF_ARGS */

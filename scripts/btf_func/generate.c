@@ -53,6 +53,15 @@ struct group {
 	struct function *func;
 };
 
+/*
+ * Another name of the same function, as that of a system call. A clone is none, also if its
+ * symbol was given a prefix: what it is passed is told by its suffix.
+ */
+static bool is_alias(const struct symbol *sym, const struct function *func)
+{
+	return !function__is_named(func, sym->name) && !symbol__is_clone(sym->name);
+}
+
 static bool read_truth(struct functions *functions, const struct symbol *sym,
 		       struct function **func, struct proto *proto)
 {
@@ -71,7 +80,7 @@ static void look_at(struct group *group, struct functions *functions, struct typ
 		group->unknown |= exact;
 		return;
 	}
-	if (!exact && !function__is_named(func, sym->name)) {
+	if (!exact && is_alias(sym, func)) {
 		group->alias = sym;
 		group->func = func;
 	}
@@ -92,7 +101,7 @@ static void add_named(struct index *index, const struct group *group,
 		needed = group->unknown || sym->ambiguous ||
 			 types__compare(types, &proto, exact) != SAME;
 	else
-		needed = function__is_named(func, sym->name);
+		needed = !is_alias(sym, func);
 	if (needed)
 		add_func(index, types, sym, sym->name, &proto, func);
 	proto__free(&proto);

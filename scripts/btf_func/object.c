@@ -102,6 +102,12 @@ static bool is_text(struct object *obj, size_t sec)
 	return scn && section_header(obj, sec).sh_flags & SHF_EXECINSTR;
 }
 
+/* The bytes in front of a function, which CONFIG_CALL_PADDING asks for, have a name. */
+static bool is_padding(const char *name)
+{
+	return !strncmp(name, "__pfx_", 6) || !strncmp(name, "__pi___pfx_", 11);
+}
+
 /* Keep what kallsyms may show as a function. */
 static void add_symbol(struct object *obj, const GElf_Sym *sym, const char *name)
 {
@@ -109,7 +115,8 @@ static void add_symbol(struct object *obj, const GElf_Sym *sym, const char *name
 	unsigned int sec = sym->st_shndx;
 	GElf_Addr start;
 
-	if (!is_text(obj, sec) || !*name || (type != STT_FUNC && type != STT_NOTYPE))
+	if (!is_text(obj, sec) || !*name || (type != STT_FUNC && type != STT_NOTYPE) ||
+	    is_padding(name))
 		return;
 	start = section_header(obj, sec).sh_addr;
 	/* A module's are relative to their sections, which libdwfl has placed. */

@@ -218,11 +218,14 @@ int caller(int x)
 """
 
 
-def compile_described(tmp_path: Path, source: str, *compiler: str) -> dict[str, list[str]]:
-    """What btf_func writes of an object: by function, the names of its arguments."""
+def compile_described(tmp_path: Path, source: str, *compiler: str,
+                      prefix: str = "") -> dict[str, list[str]]:
+    """What btf_func writes of an object: by function, the names of its arguments. The
+    symbols get a prefix, as those of arch/x86/boot/startup do."""
     (tmp_path / "test.c").write_text(source)
     path = tmp_path / "test.o"
     subprocess.run([*compiler, "-O2", "-g", "-c", tmp_path / "test.c", "-o", path], check=True)
+    subprocess.run(["objcopy", f"--prefix-symbols={prefix}", path], check=True)
     subprocess.run(["pahole", "-J", path], check=True)
     assert TOOL.exists(), f"{TOOL}: this kernel has no CONFIG_DEBUG_INFO_BTF_FUNC"
     done = subprocess.run([TOOL, "--verbose", path], text=True, check=True,
@@ -233,10 +236,12 @@ def compile_described(tmp_path: Path, source: str, *compiler: str) -> dict[str, 
             for func in types.own if func["kind"] == "FUNC"}
 
 
-def test_cold_clone(tmp_path: Path) -> None:
-    """GCC's clone that has a .cold part, and so a list of ranges instead of an address."""
-    found = compile_described(tmp_path, COLD_CLONE, "gcc")
-    clones = [args for name, args in found.items() if name.startswith("cloned.")]
+@pytest.mark.parametrize("prefix", ["", "__pi_"], ids=["none", "__pi_"])
+def test_cold_clone(tmp_path: Path, prefix: str) -> None:
+    """GCC's clone that has a .cold part, and so a list of ranges instead of an address;
+    and the same of a function whose symbol is not called as in the source."""
+    found = compile_described(tmp_path, COLD_CLONE, "gcc", prefix=prefix)
+    clones = [args for name, args in found.items() if name.startswith(f"{prefix}cloned.")]
     assert clones and clones[0][:2] == ["value", "count"], found
 
 

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: (LGPL-2.1 OR BSD-2-Clause)
+/*
+ * Functions of the kernel by name and source file
+ *
+ * BTF of vmlinux and of modules has one FUNC of a name at most. .BTF.func has FUNCs of
+ * those functions that are not found that way: several of one name, or clones as
+ * foo.isra.0(). It is split BTF over that of its object, and the kernel takes its ids as
+ * attach_btf_id, too. See Documentation/bpf/btf_func.rst.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "btf.h"
+#include "libbpf_internal.h"
+
+#define FILE_TAG	"file:"
+
+/* Return the path of the source file of a function whose name is ambiguous, or NULL. */
+static const char *func_file(const struct btf *btf, __u32 func_id)
+{
+	const struct btf_type *t;
+	const char *tag;
+	__u32 id;
+
+	/* The tags of a function come right after it. */
+	for (id = func_id + 1; id < btf__type_cnt(btf); id++) {
+		t = btf__type_by_id(btf, id);
+		if (!btf_is_decl_tag(t) || t->type != func_id)
+			break;
+		tag = btf__name_by_offset(btf, t->name_off);
+		if (!strncmp(tag, FILE_TAG, strlen(FILE_TAG)))
+			return tag + strlen(FILE_TAG);
+	}
+	return NULL;
+}
+
+/* Is @file the end of @path, from a directory or the file's name on? */
+static bool path_ends_with(const char *path, const char *file)
+{
+	size_t len = strlen(path), end = strlen(file);
+
+	return len >= end && !strcmp(path + len - end, file) &&
+	       (len == end || path[len - end - 1] == '/' || *file == '/');
+}
+
+static bool is_wanted(const struct btf *btf, __u32 id, const char *name, size_t name_len,
+		      const char *file)
+{
+	const struct btf_type *t = btf__type_by_id(btf, id);
+	const char *func_name, *path;
+
+	if (!btf_is_func(t))
+		return false;
+	func_name = btf__name_by_offset(btf, t->name_off);
+	if (strncmp(func_name, name, name_len) || func_name[name_len])
+		return false;
+	if (!file)
+		return true;
+	path = func_file(btf, id);
+	return path && path_ends_with(path, file);
+}
+
+static int find_func(const struct btf *btf, __u32 first, const char *name, size_t name_len,
+		     const char *file)
+{
+	__u32 id, found = 0;
+
+	for (id = first; id < btf__type_cnt(btf); id++) {
+		if (!is_wanted(btf, id, name, name_len, file))
+			continue;
+		if (found) {
+			pr_warn("the kernel has several functions %.*s(), in %s, %s, ...: choose one as %.*s@FILE\n",
+				(int)name_len, name, func_file(btf, found) ?: "?",
+				func_file(btf, id) ?: "?", (int)name_len, name);
+			return -EINVAL;
+		}
+		found = id;
+	}
+	return found ? found : -ENOENT;
+}
+
+/*
+ * Find the FUNC of a function in .BTF.func of vmlinux or of a module.
+ * @base: BTF of that object
+ * @path: where the kernel shows .BTF.func
+ * @target: NAME or NAME@FILE; FILE is the end of the source file's path
+ *
+ * Return the id; -ENOENT if there is no such function, or the kernel does not have
+ * .BTF.func; -EINVAL if there are several.
+ */
+int libbpf_find_btf_func(struct btf *base, const char *path, const char *target)
+{
+	const char *at = strchr(target, '@');
+	struct btf *btf;
+	int ret;
+
+	if (access(path, R_OK))
+		return -ENOENT;
+	btf = btf__parse_split(path, base);
+	if (!btf) {
+		ret = -errno;
+		pr_warn("failed to load BTF from %s: %s\n", path, errstr(ret));
+		return ret;
+	}
+	ret = find_func(btf, btf__type_cnt(base), target, at ? at - target : strlen(target),
+			at ? at + 1 : NULL);
+	btf__free(btf);
+	return ret;
+}
