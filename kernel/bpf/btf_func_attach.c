@@ -104,17 +104,6 @@ u32 bpf_attach_set_id(const struct btf *btf, u32 id)
 	return exact > 0 ? exact : id;
 }
 
-/* Does a trampoline pass the same for both FUNCs? */
-static bool same_model(struct btf *btf, u32 id, struct btf *owner, u32 exact)
-{
-	const struct btf_type *proto = btf_type_by_id(btf, btf_type_by_id(btf, id)->type);
-	const struct btf_type *other = btf_type_by_id(owner, btf_type_by_id(owner, exact)->type);
-	struct btf_func_model a = {}, b = {};
-
-	return !btf_distill_func_proto(NULL, btf, proto, "", &a) &&
-	       !btf_distill_func_proto(NULL, owner, other, "", &b) && !memcmp(&a, &b, sizeof(a));
-}
-
 static unsigned long first_of_name(const struct btf *owner, const char *name)
 {
 	struct module *mod;
@@ -133,9 +122,9 @@ static unsigned long first_of_name(const struct btf *owner, const char *name)
  * @btf: BTF of vmlinux or of a module, or .BTF.func of it
  * @id: of a FUNC
  *
- * A function has one trampoline. If a program that is attached to the FUNC in .BTF of the
- * same name would come to the same function, it has to find the same trampoline. If it
- * would be passed something else, only one of the two can be attached.
+ * A function has one trampoline. So if the FUNC of the same name in .BTF would lead to the same
+ * function, the trampoline is that one's. If they have other arguments,
+ * bpf_trampoline_get() refuses the second one.
  *
  * Context: Process. May sleep.
  * Return: the id of the FUNC in .BTF, or @id.
@@ -151,8 +140,7 @@ u32 bpf_attach_key_id(struct btf *btf, u32 id)
 		return id;
 	name = btf_name_by_offset(btf, btf_type_by_id(btf, id)->name_off);
 	exact = btf_func_find_exact(owner, name);
-	if (exact <= 0 || first_of_name(owner, name) != btf_func_address(btf, id, &optimized) ||
-	    !same_model(btf, id, owner, exact))
-		return id;
-	return exact;
+	if (exact > 0 && first_of_name(owner, name) == btf_func_address(btf, id, &optimized))
+		return exact;
+	return id;
 }

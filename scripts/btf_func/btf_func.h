@@ -81,6 +81,7 @@ struct functions {
 void functions__read(struct functions *functions, struct object *obj);
 void functions__free(struct functions *functions);
 struct function *functions__of_symbol(struct functions *functions, const struct symbol *sym);
+const char *function__unit_name(const struct function *func);
 char *function__path(const struct function *func);
 bool function__is_named(const struct function *func, const char *symbol);
 

@@ -56,11 +56,19 @@ static void add_function(struct functions *functions, struct object *obj, Dwarf_
 		functions->nr++;
 }
 
+/* The name of the source file as the compiler was given it */
+const char *function__unit_name(const struct function *func)
+{
+	Dwarf_Die unit = func->unit;
+
+	return dwarf_diename(&unit) ?: "";
+}
+
 /* Return the path of the source file, to be freed. */
 char *function__path(const struct function *func)
 {
+	const char *name = function__unit_name(func);
 	Dwarf_Die unit = func->unit;
-	const char *name = dwarf_diename(&unit) ?: "";
 	Dwarf_Attribute attr;
 	const char *dir;
 	char *path;

@@ -22,12 +22,18 @@ static void strip_dir(char *path, const char *dir)
 	free(real);
 }
 
-/* Return the path in the source tree, to be freed. It does not tell where that is. */
+/*
+ * Return the path in the source tree, to be freed. It does not tell where that is. A compiler
+ * cache may have compiled in another directory, which is gone: then the path is relative to
+ * this one.
+ */
 static char *source_path(const struct function *func)
 {
 	char *path = function__path(func), *real = realpath(path, NULL);
 	const char **dir;
 
+	if (!real)
+		real = realpath(function__unit_name(func), NULL);
 	if (real) {
 		free(path);
 		path = real;

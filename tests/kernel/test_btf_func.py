@@ -78,6 +78,14 @@ def test_vmlinux() -> None:
     print(f"{done.stdout.strip()}, {size} bytes, {usage.ru_maxrss} KB")
 
 
+def test_paths() -> None:
+    """Source files are named by their path in the tree, wherever that is."""
+    offset, size = sections(VMLINUX)[".BTF.func"]
+    paths = re.findall(rb"\0file:([^\0]*)", VMLINUX.read_bytes()[offset:offset + size])
+    assert b"kernel/events/core.c" in paths
+    assert not [path for path in paths if path.startswith((b"/", b".."))]
+
+
 def test_modules() -> None:
     """So is each function of each module."""
     assert modules()

@@ -193,6 +193,80 @@ out:
 	btf__free(base);
 }
 
+static __u32 find_id(const struct btf *base, const struct btf *btf, const char *name,
+		     const char *file)
+{
+	__u32 id;
+
+	for (id = btf__type_cnt(base); id < btf__type_cnt(btf); id++) {
+		if (!strcmp(func_name(btf, id), name) &&
+		    !strcmp(file_of(btf, id) ?: "", file ?: ""))
+			return id;
+	}
+	return 0;
+}
+
+static void attach_multi(const char *prog_name, const __u32 *ids, int nr, int expected,
+			 __u64 hits)
+{
+	LIBBPF_OPTS(bpf_tracing_multi_opts, opts, .ids = ids, .cnt = nr);
+	struct btf_func *skel = load_one(prog_name, NULL);
+	struct bpf_link *link;
+
+	if (!ASSERT_OK_PTR(skel, prog_name))
+		return;
+	skel->bss->pid = getpid();
+	link = bpf_program__attach_tracing_multi(bpf_object__find_program_by_name(skel->obj,
+										  prog_name),
+						 NULL, &opts);
+	ASSERT_EQ(link ? 0 : -errno, expected, prog_name);
+	read_file(PERF_TYPE);
+	read_file(NET_TYPE);
+	ASSERT_EQ(skel->bss->multi_hits, hits, "hits");
+	bpf_link__destroy(link);
+	btf_func__destroy(skel);
+}
+
+/*
+ * One link on two of the functions. That by name is one of all, so a list with it and with all
+ * has one function twice, which is refused. So is a clone, for fexit.
+ */
+static void test_multi(void)
+{
+	struct btf *base = btf__load_vmlinux_btf(), *btf = load_funcs(base);
+	__u32 ids[64], clone;
+	int nr = 0;
+
+	if (!btf)
+		goto out;
+	ids[0] = find_id(base, btf, "type_show", "kernel/events/core.c");
+	ids[1] = find_id(base, btf, "type_show", "net/core/net-sysfs.c");
+	if (!ASSERT_GT(ids[0], 0, "perf's") || !ASSERT_GT(ids[1], 0, "the network's"))
+		goto out;
+	attach_multi("multi_entry", ids, 2, 0, 2);
+
+	ids[nr++] = btf__find_by_name_kind(base, "type_show", BTF_KIND_FUNC);
+	for (clone = btf__type_cnt(base); clone < btf__type_cnt(btf) && nr < 64; clone++) {
+		if (!strcmp(func_name(btf, clone), "type_show"))
+			ids[nr++] = clone;
+	}
+	if ((int)ids[0] > 0)
+		attach_multi("multi_entry", ids, nr, -EINVAL, 0);
+	if (ASSERT_GT(nr, 2, "functions type_show()"))
+		attach_multi("multi_entry", ids + 1, nr - 1, 0, 2);
+
+	for (clone = btf__type_cnt(base); clone < btf__type_cnt(btf); clone++) {
+		if (!is_clone(btf, clone))
+			continue;
+		ids[0] = clone;
+		attach_multi("multi_exit", ids, 1, -EOPNOTSUPP, 0);
+		break;
+	}
+out:
+	btf__free(btf);
+	btf__free(base);
+}
+
 /* The id that user space sees is that of the object's BTF. */
 static void test_info(void)
 {
@@ -236,6 +310,8 @@ void test_btf_func(void)
 		test_shared();
 	if (test__start_subtest("clone"))
 		test_clone();
+	if (test__start_subtest("multi"))
+		test_multi();
 	if (test__start_subtest("info"))
 		test_info();
 	if (test__start_subtest("nowhere"))

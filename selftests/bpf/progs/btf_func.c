@@ -7,7 +7,7 @@
 char _license[] SEC("license") = "GPL";
 
 pid_t pid;
-__u64 perf_entries, perf_exits, net_entries, by_name;
+__u64 perf_entries, perf_exits, net_entries, by_name, multi_hits;
 long perf_ret;
 char perf_name[16], net_name[16];
 
@@ -75,6 +75,19 @@ int BPF_PROG(clone_exit)
 
 SEC("?fsession")
 int BPF_PROG(clone_session)
+{
+	return 0;
+}
+
+SEC("?fentry.multi")
+int BPF_PROG(multi_entry)
+{
+	multi_hits += is_ours();
+	return 0;
+}
+
+SEC("?fexit.multi")
+int BPF_PROG(multi_exit)
 {
 	return 0;
 }
