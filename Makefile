@@ -111,7 +111,7 @@ prefixes: setup ## build after each patch what depends on it, and link perf (ove
 	@stack/check prefixes
 
 .PHONY: debian
-debian: setup ## the series' perf on Debian's kernels 6.1 and 6.12, in the guest (half an hour)
+debian: setup ## the series' perf on Debian's kernels 6.1 and 6.12, in the guest, and btf_func on its cloud kernel (half an hour)
 	@stack/check debian
 
 .PHONY: stress

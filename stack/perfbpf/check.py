@@ -131,8 +131,9 @@ KINDS = {
     "tooling": Kind("the tests of stack/", (
         (TREE, KERNEL, pytest("tests-tooling", "tests/tooling", 3600, "kernel", "perf")),
         (PERF,)), whole_minutes=120),
-    "debian": Kind("the series' perf on Debian's kernels 6.1 and 6.12", (
-        (TREE, PERF, SELFTESTS,
+    "debian": Kind("the series' perf on Debian's kernels 6.1 and 6.12, btf_func on its 7.3", (
+        (TREE, KERNEL, PERF, SELFTESTS,
+         pytest("tests-debian-functions", "tests/full/test_debian_functions.py", 1800, "kernel"),
          script("debian-bookworm", "debian-kernel bookworm", 900),
          script("debian-trixie", "debian-kernel trixie", 900),
          pytest("tests-debian", "tests/full/test_debian.py", 3600, "perf", "selftests",
