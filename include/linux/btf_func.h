@@ -4,7 +4,9 @@
 
 #include <linux/errno.h>
 #include <linux/types.h>
+#include <uapi/linux/bpf.h>
 
+struct bpf_attach_target_info;
 struct bpf_prog;
 struct bpf_verifier_log;
 struct btf;
@@ -34,9 +36,10 @@ int btf_func_find(struct btf *owner, unsigned long addr, const char *name,
 const char *btf_func_tag(const struct btf_func *func, const char *key, u32 *nr);
 
 /* For the verifier and the trampolines */
-struct btf *bpf_attach_btf(struct btf *btf, u32 id);
+struct btf *bpf_attach_btf(struct btf *btf, u32 id, enum bpf_attach_type type);
 int bpf_attach_func_address(struct bpf_verifier_log *log, const struct bpf_prog *prog,
-			    const struct btf *btf, u32 id, unsigned long *addr);
+			    const struct btf *btf, u32 id, struct module *mod,
+			    struct bpf_attach_target_info *tgt_info);
 u32 bpf_attach_set_id(const struct btf *btf, u32 id);
 u32 bpf_attach_key_id(struct btf *btf, u32 id);
 
@@ -62,14 +65,16 @@ static inline const char *btf_func_tag(const struct btf_func *func, const char *
 	return NULL;
 }
 
-static inline struct btf *bpf_attach_btf(struct btf *btf, u32 id)
+static inline struct btf *bpf_attach_btf(struct btf *btf, u32 id,
+					 enum bpf_attach_type type)
 {
 	return btf;
 }
 
 static inline int bpf_attach_func_address(struct bpf_verifier_log *log,
 					  const struct bpf_prog *prog, const struct btf *btf,
-					  u32 id, unsigned long *addr)
+					  u32 id, struct module *mod,
+					  struct bpf_attach_target_info *tgt_info)
 {
 	return -ENOENT;
 }

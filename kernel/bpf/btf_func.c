@@ -420,7 +420,7 @@ static unsigned long only_address(const struct btf_funcs *funcs, u32 id, bool *o
 			if (!start || (addr && addr != start))
 				return 0;
 			addr = start;
-			*optimized = funcs->entries[i].id & BTF_FUNC_OPTIMIZED;
+			*optimized |= funcs->entries[i].id & BTF_FUNC_OPTIMIZED;
 		}
 	}
 	return addr;
@@ -428,16 +428,46 @@ static unsigned long only_address(const struct btf_funcs *funcs, u32 id, bool *o
 
 /*
  * Return the address of the function that FUNC @id of .BTF.func describes, or 0 if it
- * describes several, or one whose code is gone.
+ * describes several. Init code is gone when the object has been initialized.
  */
 unsigned long btf_func_address(const struct btf *btf, u32 id, bool *optimized)
 {
 	const struct btf *owner = btf_func_owner(btf);
 	const struct btf_funcs *funcs = lock_funcs(owner);
-	unsigned long addr = funcs && funcs->btf == btf ? only_address(funcs, id, optimized) : 0;
+	unsigned long addr;
 
+	*optimized = false;
+	addr = funcs && funcs->btf == btf ? only_address(funcs, id, optimized) : 0;
 	unlock_funcs(owner);
 	return addr;
+}
+
+static u32 lowest_id(const struct btf_funcs *funcs, unsigned long addr)
+{
+	const struct btf_func_section *sec = find_section(funcs, addr);
+	u32 i, offset, id, lowest = 0;
+
+	if (!sec)
+		return 0;
+	offset = addr - sec->start;
+	for (i = first_entry(funcs, sec, offset);
+	     i < sec->first + sec->nr && funcs->entries[i].offset == offset; i++) {
+		id = funcs->entries[i].id & ~BTF_FUNC_OPTIMIZED;
+		if (id && (!lowest || id < lowest))
+			lowest = id;
+	}
+	return lowest;
+}
+
+/* Return the lowest id of the FUNCs for the symbols at an address, or 0. */
+u32 btf_func_first_id(const struct btf *btf, unsigned long addr)
+{
+	const struct btf *owner = btf_func_owner(btf);
+	const struct btf_funcs *funcs = lock_funcs(owner);
+	u32 id = funcs && funcs->btf == btf ? lowest_id(funcs, addr) : 0;
+
+	unlock_funcs(owner);
+	return id;
 }
 
 /**

@@ -16,6 +16,7 @@ struct btf *btf_parse_split(struct btf *base, const char *name, const void *data
 /* For btf_func_attach.c */
 struct btf *btf_func_get_btf(const struct btf *owner);
 unsigned long btf_func_address(const struct btf *btf, u32 id, bool *optimized);
+u32 btf_func_first_id(const struct btf *btf, unsigned long addr);
 s32 btf_func_find_exact(const struct btf *owner, const char *name);
 #ifdef CONFIG_DEBUG_INFO_BTF_MODULES
 const struct btf_funcs *btf_module_funcs_lock(const struct btf *owner);

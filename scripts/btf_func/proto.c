@@ -11,6 +11,8 @@
  *   foo.constprop.0  one that always has the same value is gone
  *   foo.part.0       is a part of foo(), and passed what that part needs
  *
+ * or several of these: foo.constprop.0.isra.0.
+ *
  * What is left is passed by the ABI, in the order of the source. The debug information
  * has the register of each parameter that is passed whole. So a clone's arguments
  * are its registers in the ABI's order; one that no parameter is in has no name:
@@ -40,6 +42,7 @@ static bool part_is(const char *part, size_t len, const char *word)
 static enum suffix suffix_of(const char *symbol)
 {
 	enum suffix suffix = NO_SUFFIX;
+	bool cloned = false;
 	const char *part;
 	size_t len;
 
@@ -54,9 +57,9 @@ static enum suffix suffix_of(const char *symbol)
 		    (suffix == RENAMED && len && strspn(part, "0123456789abcdef") >= len))
 			suffix = RENAMED;
 		else if (len && strspn(part, "0123456789") < len)
-			return CLONED;
+			cloned = true;
 	}
-	return suffix;
+	return cloned ? CLONED : suffix;
 }
 
 /* The part of a function that is rarely run has a symbol, but is not called. */

@@ -267,6 +267,26 @@ def test_clang_stack(tmp_path: Path, option: str, stack: list[str]) -> None:
     assert found.get("many") == [*"abcdef", *stack], found
 
 
+def vmlinux_types(tmp_path: Path) -> Types:
+    """BTF of vmlinux and .BTF.func."""
+    assert ".BTF.func" in sections(VMLINUX), "this kernel has no CONFIG_DEBUG_INFO_BTF_FUNC"
+    offset, size = sections(VMLINUX)[".BTF.func"]
+    split = tmp_path / "vmlinux.func"
+    split.write_bytes(VMLINUX.read_bytes()[offset:offset + size])
+    return Types(str(BPFTOOL), str(VMLINUX), str(split))
+
+
+def test_pieces(tmp_path: Path) -> None:
+    """What is in pieces may be in any register, also if the name says more: of
+    foo.constprop.0.isra.0() all six are arguments."""
+    types = vmlinux_types(tmp_path)
+    clones = [func for func in types.own if func["kind"] == "FUNC" and ".isra." in func["name"]]
+    assert [func for func in clones if re.search(r"\.(constprop|part)\.", func["name"])]
+    few = [func["name"] for func in clones
+           if sum(types.words(param["type_id"]) for param in types.params(func)) < 6]
+    assert not few
+
+
 # How many functions are drawn; each takes perf probe most of a second.
 DRAWN = int(os.environ.get("PERF_BPF_BTF_FUNCTIONS", "60"))
 
@@ -301,11 +321,7 @@ def test_like_perf_probe(tmp_path: Path) -> None:
     reads the debug information by itself."""
     seed = int(os.environ.get("PERF_BPF_SEED") or random.randrange(1 << 32))
     print(f"PERF_BPF_SEED={seed}")
-    assert ".BTF.func" in sections(VMLINUX), "this kernel has no CONFIG_DEBUG_INFO_BTF_FUNC"
-    offset, size = sections(VMLINUX)[".BTF.func"]
-    split = tmp_path / "vmlinux.func"
-    split.write_bytes(VMLINUX.read_bytes()[offset:offset + size])
-    types = Types(str(BPFTOOL), str(VMLINUX), str(split))
+    types = vmlinux_types(tmp_path)
     funcs = sorted((t for t in types.own if t["kind"] == "FUNC"), key=lambda t: int(t["id"]))
     drawn = random.Random(seed).sample(funcs, min(DRAWN, len(funcs)))
     with ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -7,7 +7,7 @@
 char _license[] SEC("license") = "GPL";
 
 pid_t pid;
-__u64 perf_entries, perf_exits, net_entries, by_name, multi_hits;
+__u64 perf_entries, perf_exits, net_entries, multi_hits;
 long perf_ret;
 char perf_name[16], net_name[16];
 
@@ -43,14 +43,6 @@ int BPF_PROG(net_entry, struct device *dev)
 		return 0;
 	net_entries++;
 	bpf_probe_read_kernel_str(net_name, sizeof(net_name), dev->kobj.name);
-	return 0;
-}
-
-/* Whichever one it is that the name finds */
-SEC("?fentry/type_show")
-int BPF_PROG(name_entry)
-{
-	by_name += is_ours();
 	return 0;
 }
 

@@ -8,6 +8,7 @@
  * attach_btf_id, too. See Documentation/bpf/btf_func.rst.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -44,67 +45,78 @@ static bool path_ends_with(const char *path, const char *file)
 	       (len == end || path[len - end - 1] == '/' || *file == '/');
 }
 
-static bool is_wanted(const struct btf *btf, __u32 id, const char *name, size_t name_len,
-		      const char *file)
+static bool is_named(const struct btf *btf, __u32 id, const char *name, size_t name_len)
 {
 	const struct btf_type *t = btf__type_by_id(btf, id);
-	const char *func_name, *path;
+	const char *func_name = btf__name_by_offset(btf, t->name_off);
 
-	if (!btf_is_func(t))
-		return false;
-	func_name = btf__name_by_offset(btf, t->name_off);
-	if (strncmp(func_name, name, name_len) || func_name[name_len])
-		return false;
-	if (!file)
-		return true;
-	path = func_file(btf, id);
+	return btf_is_func(t) && !strncmp(func_name, name, name_len) && !func_name[name_len];
+}
+
+static bool is_from(const struct btf *btf, __u32 id, const char *file)
+{
+	const char *path = func_file(btf, id);
+
 	return path && path_ends_with(path, file);
 }
 
-static int find_func(const struct btf *btf, __u32 first, const char *name, size_t name_len,
-		     const char *file)
+/* Has .BTF a function of this name, of which it thus has no file? */
+static bool is_unique(const struct btf *base, const char *name, size_t name_len)
 {
-	__u32 id, found = 0;
+	char *copy = strndup(name, name_len);
+	bool found = copy && btf__find_by_name_kind(base, copy, BTF_KIND_FUNC) > 0;
 
-	for (id = first; id < btf__type_cnt(btf); id++) {
-		if (!is_wanted(btf, id, name, name_len, file))
-			continue;
-		if (found) {
-			pr_warn("the kernel has several functions %.*s(), in %s, %s, ...: choose one as %.*s@FILE\n",
-				(int)name_len, name, func_file(btf, found) ?: "?",
-				func_file(btf, id) ?: "?", (int)name_len, name);
-			return -EINVAL;
-		}
-		found = id;
-	}
-	return found ? found : -ENOENT;
+	free(copy);
+	return found;
 }
 
 /*
  * Find the FUNC of a function in .BTF.func of vmlinux or of a module.
  * @base: BTF of that object
- * @path: where the kernel shows .BTF.func
+ * @btf: its .BTF.func, or NULL
  * @target: NAME or NAME@FILE; FILE is the end of the source file's path
  *
  * Return the id; -ENOENT if there is no such function, or the kernel does not have
  * .BTF.func; -EINVAL if there are several.
  */
-int libbpf_find_btf_func(struct btf *base, const char *path, const char *target)
+int libbpf_find_btf_func(const struct btf *base, const struct btf *btf, const char *target)
 {
-	const char *at = strchr(target, '@');
+	const char *file = strchr(target, '@');
+	size_t name_len = file ? file++ - target : strlen(target);
+	__u32 id, found = 0, named = 0;
+
+	for (id = btf__type_cnt(base); btf && id < btf__type_cnt(btf); id++) {
+		if (!is_named(btf, id, target, name_len))
+			continue;
+		named++;
+		if (file && !is_from(btf, id, file))
+			continue;
+		if (found) {
+			pr_warn("the kernel has several functions %.*s(), in %s, %s, ...: choose one as %.*s@FILE\n",
+				(int)name_len, target, func_file(btf, found) ?: "?",
+				func_file(btf, id) ?: "?", (int)name_len, target);
+			return -EINVAL;
+		}
+		found = id;
+	}
+	if (!found && file && btf && (named == 1 || is_unique(base, target, name_len)))
+		pr_warn("the kernel does not know the file of %.*s(): if its name is unique, leave '@%s' out\n",
+			(int)name_len, target, file);
+	return found ? (int)found : -ENOENT;
+}
+
+/*
+ * Load .BTF.func from @path, or return NULL. An older kernel does not have it, and neither
+ * has one that was built without CONFIG_DEBUG_INFO_BTF_FUNC.
+ */
+struct btf *libbpf_load_btf_func(struct btf *base, const char *path)
+{
 	struct btf *btf;
-	int ret;
 
 	if (access(path, R_OK))
-		return -ENOENT;
+		return NULL;
 	btf = btf__parse_split(path, base);
-	if (!btf) {
-		ret = -errno;
-		pr_warn("failed to load BTF from %s: %s\n", path, errstr(ret));
-		return ret;
-	}
-	ret = find_func(btf, btf__type_cnt(base), target, at ? at - target : strlen(target),
-			at ? at + 1 : NULL);
-	btf__free(btf);
-	return ret;
+	if (!btf)
+		pr_warn("failed to load BTF from %s: %s\n", path, errstr(errno));
+	return btf;
 }
