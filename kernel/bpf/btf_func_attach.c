@@ -19,7 +19,6 @@
 #include <linux/bpf_verifier.h>
 #include <linux/btf.h>
 #include <linux/btf_func.h>
-#include <linux/cleanup.h>
 #include <linux/ftrace.h>
 #include <linux/kallsyms.h>
 #include <linux/kernel.h>
@@ -80,9 +79,13 @@ static bool calls_function(const struct bpf_prog *prog)
 static u32 find_in_owner(const struct btf *btf, u32 id, bool whole)
 {
 	const char *name = btf_name_by_offset(btf, btf_type_by_id(btf, id)->name_off);
-	char *source __free(kfree) = whole ? NULL : kstrndup(name, strcspn(name, "."), GFP_KERNEL);
-	s32 exact = btf_func_find_exact(btf_func_owner(btf), source ?: name);
+	char *source = NULL;
+	s32 exact;
 
+	if (!whole)
+		source = kstrndup(name, strcspn(name, "."), GFP_KERNEL);
+	exact = btf_func_find_exact(btf_func_owner(btf), source ?: name);
+	kfree(source);
 	return exact > 0 ? exact : 0;
 }
 
@@ -154,7 +157,7 @@ int bpf_attach_func_address(struct bpf_verifier_log *log, const struct bpf_prog 
 		return -ENOENT;
 	}
 	if (calls_function(prog) && (optimized || has_unsure_struct(btf, id))) {
-		bpf_log(log, "The arguments of %s may be on its stack: only fentry can be attached\n",
+		bpf_log(log, "Arguments of %s may be on its stack: only fentry can be attached\n",
 			name);
 		return -EOPNOTSUPP;
 	}
@@ -207,6 +210,7 @@ u32 bpf_attach_key_id(struct btf *btf, u32 id)
 {
 	struct btf *owner = btf_func_owner(btf);
 	unsigned long addr;
+	const char *name;
 	bool optimized;
 	u32 exact;
 
@@ -215,9 +219,9 @@ u32 bpf_attach_key_id(struct btf *btf, u32 id)
 	addr = btf_func_address(btf, id, &optimized);
 	if (!addr)
 		return id;
+	name = btf_name_by_offset(btf, btf_type_by_id(btf, id)->name_off);
 	exact = find_in_owner(btf, id, true);
-	if (exact && addr == first_of_name(owner, btf_name_by_offset(owner,
-			btf_type_by_id(owner, exact)->name_off)))
+	if (exact && addr == first_of_name(owner, name))
 		return exact;
 	return btf_func_first_id(btf, addr) ?: id;
 }
