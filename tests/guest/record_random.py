@@ -182,6 +182,16 @@ def parameters() -> Dict[str, List[str]]:
             for one in types.values() if one["kind"] == "FUNC"}
 
 
+def kernel_offset(vmlinux: str) -> int:
+    """How far from its address in vmlinux the kernel was loaded (CONFIG_RANDOMIZE_BASE)."""
+    linked = re.search(r" \.text +PROGBITS +([0-9a-f]+)", run("readelf", "-SW", vmlinux))
+    if not linked:
+        sys.exit(f"FAIL: {vmlinux} has no section .text")
+    with open("/proc/kallsyms", encoding="ascii") as lines:
+        loaded = next(int(line.split()[0], 16) for line in lines if line.split()[2] == "_text")
+    return loaded - int(linked[1], 16)
+
+
 def draw(seed: int) -> List[Function]:
     """Functions in a random order, more than are needed."""
     vmlinux = f"/lib/modules/{os.uname().release}/build/vmlinux"
@@ -191,7 +201,8 @@ def draw(seed: int) -> List[Function]:
     print(f"the task calls {len(hits)} functions, of which {len(names)} can be drawn")
     drawn = random.Random(seed).sample(names, min(len(names), 2 * FUNCTIONS))
     # perf finds a function of a named file without reading about all others
-    files = run("addr2line", "-e", vmlinux, *[hex(addresses[name]) for name in drawn])
+    offset = kernel_offset(vmlinux)
+    files = run("addr2line", "-e", vmlinux, *[hex(addresses[name] - offset) for name in drawn])
     return [Function(name, file.rsplit(":", 1)[0], params[name])
             for name, file in zip(drawn, files.splitlines()) if not file.startswith("?")]
 
