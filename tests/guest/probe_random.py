@@ -42,10 +42,11 @@ class Function(NamedTuple):
 
 
 def named_words(types: Types, func: Type) -> Dict[str, str]:
-    """Where each argument is that has a name and is one word long."""
+    """Where each argument is that has a name, which "..." has not, and is one word long."""
     places = types.places(func)
     names = [param["name"] for param in types.params(func)
-             if types.words(param["type_id"]) == 1 and not re.match(r"__arg\d|$", param["name"])]
+             if types.words(param["type_id"]) == 1
+             and not re.match(r"__arg\d|\(anon|$", param["name"])]
     return {name: places[name] for name in names[:MAX_ARGS]}
 
 
