@@ -11,6 +11,7 @@ import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Iterator
 
 import pytest
 
@@ -29,8 +30,8 @@ def fetch(package: str, into: Path) -> Path:
 
 
 @pytest.fixture(scope="module", name="modules_dir")
-def fixture_modules_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """lib/modules/VERSION of the package with the debug information."""
+def fixture_modules_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """lib/modules/VERSION of the package with the debug information: 2 GB, which go again."""
     into = tmp_path_factory.mktemp("debian")
     depends = subprocess.run(["dpkg-deb", "-f", fetch(META, into), "Depends"], text=True,
                              check=True, stdout=subprocess.PIPE).stdout
@@ -38,7 +39,8 @@ def fixture_modules_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     print(package.name)
     subprocess.run(["dpkg-deb", "-x", package, into], check=True)
     package.unlink()
-    return next(into.glob("usr/lib/debug/lib/modules/*"))
+    yield from into.glob("usr/lib/debug/lib/modules/*")
+    shutil.rmtree(into)
 
 
 def run(*args: str | Path) -> str:
