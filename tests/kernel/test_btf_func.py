@@ -80,6 +80,7 @@ def test_vmlinux() -> None:
 
 def test_paths() -> None:
     """Source files are named by their path in the tree, wherever that is."""
+    assert ".BTF.func" in sections(VMLINUX), "this kernel has no CONFIG_DEBUG_INFO_BTF_FUNC"
     offset, size = sections(VMLINUX)[".BTF.func"]
     paths = re.findall(rb"\0file:([^\0]*)", VMLINUX.read_bytes()[offset:offset + size])
     assert b"kernel/events/core.c" in paths
