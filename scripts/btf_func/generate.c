@@ -23,20 +23,19 @@ static void strip_dir(char *path, const char *dir)
 }
 
 /*
- * Return the path in the source tree, to be freed. It does not tell where that is. A compiler
- * cache may have compiled in another directory, which is gone: then the path is relative to
- * this one.
+ * Return the path in the source tree, to be freed. It does not tell where that is. Kbuild runs
+ * this where it compiles. The directory in the debug information may be another: a compiler
+ * cache has compiled there, and what is there now, if anything, is not this tree.
  */
 static char *source_path(const struct function *func)
 {
-	char *path = function__path(func), *real = realpath(path, NULL);
+	char *path = realpath(function__unit_name(func), NULL), *named;
 	const char **dir;
 
-	if (!real)
-		real = realpath(function__unit_name(func), NULL);
-	if (real) {
-		free(path);
-		path = real;
+	if (!path) {
+		named = function__path(func);
+		path = realpath(named, NULL) ?: xstrdup(named);
+		free(named);
 	}
 	for (dir = source_dirs; *dir; dir++)
 		strip_dir(path, *dir);

@@ -288,6 +288,30 @@ def test_pieces(tmp_path: Path) -> None:
     assert not few
 
 
+def test_cached(tmp_path: Path) -> None:
+    """A compiler cache gives objects that were compiled in another tree, which may still
+    be there: their functions are named by the files of this one."""
+    assert TOOL.exists(), f"{TOOL}: this kernel has no CONFIG_DEBUG_INFO_BTF_FUNC"
+    for tree in ("theirs", "ours"):
+        for name, kind in (("a", "int"), ("b", "long")):
+            source = tmp_path / tree / "src/dir" / f"{name}.c"
+            source.parent.mkdir(parents=True, exist_ok=True)
+            source.write_text("static __attribute__((noinline, noipa)) int same"
+                              f"({kind} *x) {{ return *x; }}\n"
+                              f"int {name}({kind} *x) {{ return same(x); }}\n")
+        (tmp_path / tree / "out").mkdir()
+    theirs, ours = tmp_path / "theirs/out", tmp_path / "ours/out"
+    subprocess.run(["gcc", "-O2", "-g", "-c", "../src/dir/a.c", "../src/dir/b.c"],
+                   cwd=theirs, check=True)
+    path = ours / "both.o"
+    subprocess.run(["ld", "-r", "-o", path, theirs / "a.o", theirs / "b.o"], check=True)
+    subprocess.run(["pahole", "-J", path], check=True)
+    subprocess.run([TOOL, "--source_dir", "../src", "both.o"], cwd=ours, check=True)
+    types = Types(str(BPFTOOL), str(path), f"{path}.BTF.func")
+    files = [types.tags(func, "file:") for func in types.own if func["kind"] == "FUNC"]
+    assert sorted(files) == [["dir/a.c"], ["dir/b.c"]]
+
+
 # How many functions are drawn; each takes perf probe most of a second.
 DRAWN = int(os.environ.get("PERF_BPF_BTF_FUNCTIONS", "60"))
 
