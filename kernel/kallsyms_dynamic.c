@@ -27,7 +27,6 @@
 #include <linux/bottom_half.h>
 #include <linux/cache.h>
 #include <linux/cleanup.h>
-#include <linux/export.h>
 #include <linux/irqflags.h>
 #include <linux/kallsyms.h>
 #include <linux/kallsyms_dynamic.h>
@@ -167,6 +166,7 @@ void kallsym_dyn_register(struct kallsym_dyn *sym)
 	if (WARN_ON_ONCE(sym->seq || sym->end <= sym->start))
 		return;
 
+	WRITE_ONCE(sym->task_ended, false);
 	scoped_guard(kallsym_dyn_changes) {
 		sym->seq = ++kallsym_dyn_seq;
 		list_add_tail_rcu(&sym->node, &kallsym_dyn_list);

@@ -238,6 +238,34 @@ TEST_F(attach, reaches_children)
 	end_faulter(&younger);
 }
 
+/* The same without a link: the program stays until the event is closed. */
+TEST_F(attach, ioctl_reaches_children)
+{
+	struct perf_event_attr attr = sw_event_attr(PERF_COUNT_SW_PAGE_FAULTS);
+	struct faulter older, younger;
+	__u64 cookie;
+
+	attr.inherit = 1;
+	attr.disabled = 0;
+	self->map = cookie_map();
+	ASSERT_LE(0, self->map);
+	self->prog = load_cookie_reader(self->map);
+	ASSERT_LE(0, self->prog);
+	self->event = open_own_event(&attr);
+	ASSERT_LE(0, self->event);
+
+	ASSERT_EQ(0, start_faulter(&older));
+	ASSERT_EQ(0, event_ioctl(self->event, PERF_EVENT_IOC_SET_BPF, self->prog));
+	ASSERT_EQ(0, start_faulter(&younger));
+	ASSERT_EQ(0, let_fault(&older));
+	ASSERT_EQ(0, let_fault(&younger));
+	EXPECT_EQ(0, cookie_of(self->map, older.pid, &cookie));
+	EXPECT_EQ(0, cookie_of(self->map, younger.pid, &cookie));
+
+	end_faulter(&older);
+	end_faulter(&younger);
+}
+
 /* A child's exit must not detach the program of a tracepoint, which runs for all events. */
 TEST_F(attach, tracepoint_outlives_a_child)
 {

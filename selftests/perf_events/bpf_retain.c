@@ -559,23 +559,33 @@ TEST_F_TIMEOUT(retain, a_share_for_each_user, TEST_S)
 #define GROUP_LOADS	120
 #define GROUP_MAX	(8L << 20)
 
-/* Load and unload programs in the cgroup @group. Return: exit status of the child. */
+/*
+ * Load and unload programs in the cgroup @group, beside a child whose inherited event
+ * asks to retain them, too. Return: exit status of the process that loads.
+ */
 static int unload_in_group(const char *group)
 {
-	pid_t pid = fork();
+	pid_t pid = fork(), child;
 	int i, prog;
 
 	if (pid)
 		return exit_status(pid);
 	if (write_file(group, "cgroup.procs", "0"))
 		_exit(1);
+	child = fork();
+	if (child < 0)
+		_exit(3);
+	if (!child)
+		pause();
 	for (i = 0; i < GROUP_LOADS; i++) {
 		prog = info_prog__load_lines(GROUP_LINES);
 		if (prog < 0)
-			_exit(2);
+			break;
 		unload(&prog);
 	}
-	_exit(0);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	_exit(i < GROUP_LOADS ? 2 : 0);
 }
 
 /* Two cgroups: of who loads, with a limit, and of who profiles */
@@ -605,6 +615,22 @@ static void remove_groups(struct groups *g)
 	rmdir(g->root);
 }
 
+/* An event of this task and its children. Return: the event or -errno. */
+static int open_inherited_event(void)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_DUMMY,
+		.inherit = 1,
+		.bpf_event = 1,
+		.bpf_retain = 1,
+	};
+	int event = syscall(__NR_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+
+	return event < 0 ? -errno : event;
+}
+
 /* Open an event as a task of @g's listener. Return: the event or -errno. */
 static int open_in_listener(struct groups *g)
 {
@@ -625,12 +651,15 @@ static long charged_to(const char *group)
 	return read_number(path);
 }
 
-/* The line info of all is larger than the limit of the loader's cgroup. */
+/*
+ * The line info of all is larger than the limit of the loader's cgroup. Without a
+ * listener, nothing of it stays.
+ */
 TEST_F_TIMEOUT(retain, at_the_listeners_expense, TEST_S)
 {
 	struct groups g = { .root = "/tmp/bpf_retain_XXXXXX" };
-	long loader = -1, listener = -1, bytes = -1;
-	int err, kept = -1, status = -1;
+	long loader = -1, listener = -1, bytes = -1, alone = -1;
+	int err, kept = -1, status = -1, status_alone = -1, inherited;
 
 	ASSERT_EQ(0, set_budget(64 << 10));
 	ASSERT_NE(NULL, mkdtemp(g.root));
@@ -641,22 +670,29 @@ TEST_F_TIMEOUT(retain, at_the_listeners_expense, TEST_S)
 	err = make_groups(&g);
 	if (!err) {
 		close_fd(&self->event);
+		status_alone = unload_in_group(g.loader);
+		alone = charged_to(g.loader);
+		unloaded->nr = 0;
+		inherited = open_inherited_event();
 		self->event = open_in_listener(&g);
 		status = unload_in_group(g.loader);
 		kept = wait_for_unloaded(self->event);
 		bytes = fdinfo_number(self->event, "bpf_retained_bytes");
 		loader = charged_to(g.loader);
 		listener = charged_to(g.listener);
+		close_fd(&inherited);
 	}
 	remove_groups(&g);
 	if (err)
 		SKIP(return, "no memory controller: needs CONFIG_MEMCG: %s", strerror(-err));
+	EXPECT_EQ(0, status_alone);
 	EXPECT_EQ(0, status);
 	EXPECT_EQ(GROUP_LOADS, kept);
 	EXPECT_GT(GROUP_MAX / 4, loader);
 	EXPECT_LT(bytes / 2, listener);
 	TH_LOG("%ld bytes retained, %ld charged to the loader's cgroup, %ld to the listener's",
 	       bytes, loader, listener);
+	TH_LOG("%ld charged to the loader's cgroup when there was no listener", alone);
 }
 
 TEST_F_TIMEOUT(retain, for_who_may, TEST_S)

@@ -182,7 +182,8 @@ TEST_F(context, cast)
 {
 	int func = btf_vmlinux_id("bpf_cast_to_kern_ctx", BTF_KIND_FUNC);
 
-	ASSERT_LT(0, func);
+	if (func < 0)
+		SKIP(return, "no kfunc bpf_cast_to_kern_ctx() in " BTF_VMLINUX);
 
 	const struct bpf_insn insns[] = {
 		BPF_RAW_MOV_REG(BPF_REG_6, BPF_REG_1),
@@ -366,7 +367,8 @@ TEST_F(context, places)
 	unsigned int i;
 	int j, nr;
 
-	ASSERT_EQ(0, btf_lookup__open(&btf, BTF_VMLINUX));
+	if (btf_lookup__open(&btf, BTF_VMLINUX))
+		SKIP(return, "no " BTF_VMLINUX ": needs CONFIG_DEBUG_INFO_BTF");
 	ASSERT_EQ(NR_CTX_FIELDS, sizeof(sources) / sizeof(*sources));
 	for (i = 0; i < NR_CTX_FIELDS; i++) {
 		const struct ctx_field *field = &ctx_fields[i];

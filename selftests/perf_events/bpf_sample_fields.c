@@ -530,8 +530,8 @@ TEST_F(fields, of_a_poisoned_stack)
 	struct { __u64 in_context, in_kernel; } seen;
 
 	cast = btf_vmlinux_id("bpf_cast_to_kern_ctx", BTF_KIND_FUNC);
-	ASSERT_LT(0, txn);
-	ASSERT_LT(0, cast);
+	if (txn < 0 || cast < 0)
+		SKIP(return, "no txn or no kfunc bpf_cast_to_kern_ctx() in " BTF_VMLINUX);
 	self->run.map = bpf_raw_value_map(sizeof(seen));
 	ASSERT_LE(0, self->run.map);
 

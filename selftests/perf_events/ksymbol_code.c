@@ -79,6 +79,7 @@ static void code_test__end(struct code_test *t)
 
 FIXTURE(source) {
 	struct code_test t;
+	int before;		/* texts of the source when the test began */
 };
 
 FIXTURE_VARIANT(source) {
@@ -105,11 +106,17 @@ FIXTURE_SETUP(source)
 	if (reason)
 		SKIP(return, "%s", reason);
 	code_test__begin(_metadata, &self->t);
+	self->before = live_of(&self->t.play, &ksym_sources[variant->index]);
 }
 
+/* The next test shall not find text that is about to end: it ends with a delay. */
 FIXTURE_TEARDOWN(source)
 {
-	ksym_sources[variant->index].unmake(&self->t.made);
+	const struct ksym_source *src = &ksym_sources[variant->index];
+
+	src->unmake(&self->t.made);
+	if (src->ends == GOES)
+		wait_for_end(&self->t.play, &self->t.rings, src, self->before);
 	code_test__end(&self->t);
 }
 
@@ -154,6 +161,8 @@ TEST_F_TIMEOUT(source, code_is_that_in_kcore, TEST_S)
 	ASSERT_EQ(0, ksym_rings__open_code(&later, 1));
 	err = ksym_snapshot(&later);
 	EXPECT_LE(0, err) TH_LOG("snapshot: %s", strerror(-err));
+	/* Text of others may have ended before the snapshot. */
+	ASSERT_EQ(0, ksym_play__drain(&t->play, &t->rings));
 	check_code(_metadata, &later, &t->play.live, src, "snapshot");
 	ksym_rings__close(&later);
 }

@@ -10,7 +10,8 @@
  * In the test "throws" it calls bpf_throw() after the loop, which looks for the
  * frame of the program by its symbols. A kernel that fails unregister_is_later
  * would crash there, so on such a kernel the test fails without calling it,
- * unless KSYMBOL_END_THROW is set in the environment.
+ * unless KSYMBOL_END_THROW is set in the environment. In "prints_its_stack" it
+ * prints its stack, with the lines of its source.
  *
  * The last test frees a struct_ops map while the program runs.
  */
@@ -67,7 +68,7 @@ static int load_btf(void)
 		struct btf_type t_int;
 		__u32 bits;
 		struct btf_type proto, main, loop;
-		char strs[32];
+		char strs[48];
 	} b = {
 		.hdr = {
 			.magic = BTF_MAGIC,
@@ -82,7 +83,7 @@ static int load_btf(void)
 		.proto = { 0, BTF_KIND_FUNC_PROTO << 24, { 1 } },
 		.main = { 5, (BTF_KIND_FUNC << 24) | BTF_FUNC_GLOBAL, { 2 } },
 		.loop = { 19, (BTF_KIND_FUNC << 24) | BTF_FUNC_STATIC, { 2 } },
-		.strs = "\0int\0" MAIN_NAME "\0loop",
+		.strs = "\0int\0" MAIN_NAME "\0loop\0end.c\0a line",
 	};
 	union bpf_attr attr = {
 		.btf = (unsigned long)&b,
@@ -92,10 +93,15 @@ static int load_btf(void)
 	return bpf_raw(BPF_BTF_LOAD, &attr);
 }
 
-static int load_prog(int map, int btf, int throw_id)
+/* The kfunc that the program calls after the loop, with its argument; 0: none */
+struct call {
+	int kfunc, arg;
+};
+
+static int load_prog(int map, int btf, struct call c)
 {
 	const struct bpf_insn nop = BPF_RAW_MOV_IMM(BPF_REG_0, 1);
-	const struct bpf_insn throw = BPF_RAW_CALL_KFUNC(throw_id);
+	const struct bpf_insn kfunc = BPF_RAW_CALL_KFUNC(c.kfunc);
 	const struct bpf_insn insns[] = {
 		BPF_RAW_LD_IMM64_LO(BPF_REG_1, BPF_PSEUDO_MAP_VALUE, map),
 		BPF_RAW_LD_IMM64_HI(0),
@@ -112,8 +118,8 @@ static int load_prog(int map, int btf, int throw_id)
 		BPF_RAW_LD_IMM64_HI(0),
 		BPF_RAW_INSN(BPF_STX | BPF_MEM | BPF_DW, BPF_REG_1, BPF_REG_0,
 			     offsetof(struct progress, ended), 0),
-		BPF_RAW_MOV_IMM(BPF_REG_1, 0),
-		throw_id ? throw : nop,
+		BPF_RAW_MOV_IMM(BPF_REG_1, c.arg),
+		c.kfunc ? kfunc : nop,
 		BPF_RAW_MOV_IMM(BPF_REG_0, 1),
 		BPF_RAW_EXIT(),
 		/* 17 = 4 + 12 + 1: the loop's callback */
@@ -121,6 +127,7 @@ static int load_prog(int map, int btf, int throw_id)
 		BPF_RAW_EXIT(),
 	};
 	const struct bpf_func_info funcs[] = { { 0, 3 }, { 17, 4 } };
+	const struct bpf_line_info lines[] = { { 0, 24, 30, 1 << 10 }, { 17, 24, 30, 2 << 10 } };
 	union bpf_attr attr = {
 		.prog_type = BPF_PROG_TYPE_CGROUP_SOCK,
 		.expected_attach_type = BPF_CGROUP_INET_SOCK_CREATE,
@@ -128,6 +135,9 @@ static int load_prog(int map, int btf, int throw_id)
 		.func_info = (unsigned long)funcs,
 		.func_info_cnt = 2,
 		.func_info_rec_size = sizeof(*funcs),
+		.line_info = (unsigned long)lines,
+		.line_info_cnt = 2,
+		.line_info_rec_size = sizeof(*lines),
 	};
 
 	return bpf_raw_load(&attr, insns, sizeof(insns) / sizeof(*insns));
@@ -281,14 +291,14 @@ static int wait_for_return(struct runner *r, struct run *run)
  * Close a program while it runs. Return: 0; -EAGAIN if it always returned too
  * early; -errno.
  */
-static int close_running(struct runner *r, int throw_id, struct run *run)
+static int close_running(struct runner *r, struct call c, struct run *run)
 {
 	const struct ksym_rec *rec;
 	int tries = TRIES, prog, err;
 
 	do {
 		r->rings.nr_recs = 0;
-		prog = load_prog(r->map, r->btf, throw_id);
+		prog = load_prog(r->map, r->btf, c);
 		if (prog < 0)
 			return prog;
 		err = start_program(r, prog, run);
@@ -304,7 +314,7 @@ static int close_running(struct runner *r, int throw_id, struct run *run)
 TEST_F_TIMEOUT(end, unregister_is_later, TEST_S)
 {
 	struct run run;
-	int err = close_running(&self->r, 0, &run);
+	int err = close_running(&self->r, (struct call){}, &run);
 
 	ASSERT_EQ(0, err) TH_LOG("running: %s", strerror(-err));
 	EXPECT_NE(0, run.unregistered);
@@ -320,18 +330,31 @@ TEST_F_TIMEOUT(end, throws, TEST_S)
 
 	if (id < 0)
 		SKIP(return, "no kfunc bpf_throw() in " BTF_VMLINUX);
-	err = close_running(&self->r, 0, &run);
+	err = close_running(&self->r, (struct call){}, &run);
 	ASSERT_EQ(0, err) TH_LOG("running: %s", strerror(-err));
 	if (!getenv("KSYMBOL_END_THROW"))
 		ASSERT_LE(run.progress.ended, run.unregistered)
 			TH_LOG("this kernel would crash: KSYMBOL_END_THROW=1 tries");
-	err = close_running(&self->r, id, &run);
+	err = close_running(&self->r, (struct call){ id, 0 }, &run);
 	if (err == -ENOTSUPP_KERNEL)
 		SKIP(return, "no BPF exceptions: x86-64 needs CONFIG_UNWINDER_ORC");
 	ASSERT_EQ(0, err) TH_LOG("running: %s", strerror(-err));
 	/* It threw 0, which denies the socket. */
 	EXPECT_EQ(EPERM, run.child_err);
 	EXPECT_LE(run.progress.ended, run.unregistered);
+}
+
+/* Its line info may not be freed when it is closed. With slub_debug=P the kernel crashes. */
+TEST_F_TIMEOUT(end, prints_its_stack, TEST_S)
+{
+	int id = btf_vmlinux_id("bpf_stream_print_stack", BTF_KIND_FUNC), err;
+	struct run run;
+
+	if (id < 0)
+		SKIP(return, "no kfunc bpf_stream_print_stack() in " BTF_VMLINUX);
+	err = close_running(&self->r, (struct call){ id, BPF_STREAM_STDERR }, &run);
+	ASSERT_EQ(0, err) TH_LOG("running: %s", strerror(-err));
+	EXPECT_EQ(0, run.child_err);
 }
 
 /*
@@ -350,7 +373,7 @@ static int free_map_while_running(struct runner *r, struct tcp_ops *ops, struct 
 		err = err ?: tcp_ops__unregister(ops);
 		if (err)
 			return err;
-		prog = load_prog(r->map, r->btf, 0);
+		prog = load_prog(r->map, r->btf, (struct call){});
 		if (prog < 0)
 			return prog;
 		err = start_program(r, prog, run);

@@ -16,10 +16,14 @@
  */
 #define _GNU_SOURCE
 #include <fnmatch.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "kselftest_harness.h"
 #include "lib/bpf_raw.h"
@@ -353,6 +357,115 @@ TEST_F_TIMEOUT(snapshot, argument_grows, TEST_S)
 	big.newer = 1;
 	EXPECT_EQ(-E2BIG, snapshot_of_size(fd, sizeof(big), &big));
 	EXPECT_EQ(-EINVAL, snapshot_of_size(fd, sizeof(big.snap) - 4, &big));
+}
+
+/* Return: 0 or -errno. */
+static int snapshot_once(int fd)
+{
+	struct perf_event_ksym_snapshot snap = {};
+
+	return snapshot_of_size(fd, sizeof(snap), &snap);
+}
+
+/* In both, records of the snapshot could be lost. */
+TEST_F_TIMEOUT(snapshot, refuses_rings_that_discard, TEST_S)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_DUMMY,
+		.ksymbol = 1,
+	};
+	size_t size = 2 * getpagesize();
+	int fd = self->rings.fds[0].fd;
+	void *ring;
+
+	ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_PAUSE_OUTPUT, 1));
+	EXPECT_EQ(-EBUSY, snapshot_once(fd));
+	ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_PAUSE_OUTPUT, 0));
+	EXPECT_EQ(-ENOSPC, snapshot_once(fd));
+
+	fd = syscall(__NR_perf_event_open, &attr, -1, 0, -1, 0);
+	ASSERT_LE(0, fd);
+	/* Not writable: the kernel overwrites what nobody may mark as read. */
+	ring = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+	ASSERT_NE(MAP_FAILED, ring);
+	EXPECT_EQ(-EBUSY, snapshot_once(fd));
+	munmap(ring, size);
+	close(fd);
+}
+
+#define CPU1_ONLINE	"/sys/devices/system/cpu/cpu1/online"
+
+TEST_F_TIMEOUT(snapshot, needs_the_cpu_of_the_event, TEST_S)
+{
+	int err = self->rings.nr > 1 ? write_number(CPU1_ONLINE, 0) : -ENOENT;
+
+	if (err == -ENOENT || err == -EACCES)
+		SKIP(return, "no CPU 1 that can go offline");
+	ASSERT_EQ(0, err);
+	EXPECT_EQ(-ENODEV, snapshot_once(self->rings.fds[1].fd));
+	ASSERT_EQ(0, write_number(CPU1_ONLINE, 1));
+}
+
+#define FAIR_SERVER	"/sys/kernel/debug/sched/fair_server/cpu1/runtime"
+#define RT_RUNTIME	"/proc/sys/kernel/sched_rt_runtime_us"
+
+/* Take all time of CPU 1, for some seconds. Return: the PID. */
+static pid_t hog_cpu1(void)
+{
+	struct sched_param fifo = { .sched_priority = 1 };
+	__u64 end = now_ms() + 5000;
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	if (run_on_cpu(1) || sched_setscheduler(0, SCHED_FIFO, &fifo))
+		_exit(1);
+	while (now_ms() < end)
+		;
+	_exit(0);
+}
+
+/* Take a snapshot that has to wait, and kill that. Return: as waitpid(), 0: it waits. */
+static pid_t kill_snapshot(int fd, int *status)
+{
+	pid_t pid = fork(), ended = 0;
+	__u64 end;
+
+	if (!pid)
+		_exit(run_on_cpu(0) || snapshot_once(fd));
+	usleep(300 * 1000);
+	kill(pid, SIGKILL);
+	for (end = now_ms() + 1000; !ended && now_ms() < end; usleep(10 * 1000))
+		ended = waitpid(pid, status, WNOHANG);
+	return ended;
+}
+
+/* The worker of a CPU gets no time if a real-time task does not leave any. */
+TEST_F_TIMEOUT(snapshot, can_be_killed, TEST_S)
+{
+	long fair = read_number(FAIR_SERVER), rt = read_number(RT_RUNTIME);
+	int status = 0, hog_status;
+	pid_t hog, ended;
+
+	if (fair < 0 || rt < -1 || self->rings.nr < 2)
+		SKIP(return, "needs two CPUs, " FAIR_SERVER " and " RT_RUNTIME);
+	ASSERT_EQ(0, run_on_cpu(0));
+	EXPECT_EQ(0, write_number(FAIR_SERVER, 0));
+	EXPECT_EQ(0, write_number(RT_RUNTIME, -1));
+	hog = hog_cpu1();
+	usleep(300 * 1000);
+	ended = kill_snapshot(self->rings.fds[1].fd, &status);
+	EXPECT_EQ(0, waitpid(hog, &hog_status, WNOHANG)) TH_LOG("the hog ended early");
+	kill(hog, SIGKILL);
+	waitpid(hog, &hog_status, 0);
+	write_number(RT_RUNTIME, rt);
+	write_number(FAIR_SERVER, fair);
+
+	EXPECT_LT(0, ended) TH_LOG("it waits on after SIGKILL");
+	EXPECT_TRUE(WIFSIGNALED(status))
+		TH_LOG("it got a snapshot of a busy CPU, status 0x%x", status);
 }
 
 TEST_HARNESS_MAIN

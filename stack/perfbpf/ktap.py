@@ -89,12 +89,14 @@ def results(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def render(test: Any, depth: int = 0) -> list[str]:
-    """Return a test's result, the end of its log, and those of its subtests, as lines."""
+    """Return a test's result and those of its subtests, as lines.  What failed comes last
+    and with the end of its log: of a long text, a reader often sees no more than the end."""
     indent = "  " * depth
     reason = f" ({test.skip_reason})" if test.skip_reason else ""
     lines = [f"{indent}{test.status.name} {test.name}{reason}"]
-    lines += [f"{indent}    {line.strip()}" for line in test.log[-LOG_LINES:]]
-    for subtest in test.subtests:
+    if not is_whole_success(test):
+        lines += [f"{indent}    {line.strip()}" for line in test.log[-LOG_LINES:]]
+    for subtest in sorted(test.subtests, key=lambda t: not is_whole_success(t)):
         lines += render(subtest, depth + 1)
     return lines
 

@@ -22,18 +22,50 @@ import sys
 from pathlib import Path
 
 from perfbpf import applied, series
-from perfbpf.git import ToolError, am, git, git_text
+from perfbpf.git import AmError, ToolError, am, git, git_text
 from perfbpf.paths import TOP, build_dir
 
 
+def refusal(linux: Path, patch: Path) -> str:
+    """Return why git am refuses a patch on the HEAD of linux."""
+    try:
+        git(linux, "apply", "--check", "--reverse", str(patch))
+    except ToolError:
+        return "conflicts"
+    return "already there"
+
+
+def refusals(linux: Path, patches: list[Path]) -> list[str]:
+    """Apply one patch after the other on the base, and return a line for each that does
+    not apply: on another 7.3.y, one that a maintainer took, or that has to be ported.
+    A patch that stands on one of these may be among them for that reason only."""
+    lines = []
+    git(linux, "checkout", "-q", "-f", "--detach", "base")
+    for patch in patches:
+        try:
+            am(linux, [patch])
+        except AmError:
+            lines.append(f"{refusal(linux, patch)}: {patch.parent.name}/{patch.name}")
+    git(linux, "checkout", "-q", "-f", "--detach", "base")
+    return lines
+
+
 def apply(top: Path, linux: Path) -> None:
-    """Apply patches/ on the base in linux; the branch moves only at the end."""
+    """Apply patches/ on the base in linux; the branch moves only at the end. Raises
+    ToolError with all patches that do not apply."""
     patches = series.patch_paths(top, series.read(top))
     applying = linux / ".git" / "perf-bpf-applying"
     # An interrupted run leaves it; then what is not committed is of our making.
     applying.touch()
     git(linux, "checkout", "-q", "-f", "--detach", "base")
-    am(linux, patches)
+    try:
+        am(linux, patches)
+    except AmError as error:
+        lines = refusals(linux, patches)
+        raise ToolError("\n".join([str(error), *lines,
+                                   f"{len(lines)} of {len(patches)} patches do not apply to"
+                                   " this base, all others do. Take those out of `series` that"
+                                   " are already there, and port the others"])) from error
     git(linux, "checkout", "-q", "-B", "series")
     applied.write(top, linux)
     applying.unlink()

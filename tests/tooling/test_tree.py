@@ -12,7 +12,7 @@ import pytest
 
 from perfbpf import series
 from perfbpf.git import git
-from toy import Toy, add_cover, make_toy
+from toy import SUM, Toy, add_cover, make_toy, toy_kernel
 
 
 @pytest.fixture(name="toy")
@@ -495,6 +495,20 @@ def test_patch_that_does_not_apply(toy: Toy) -> None:
     done = toy.run("stack/tree")
     assert done.returncode != 0 and "toy: mend the sum" in done.stderr
     assert not list((toy.top / "build").glob("linux*"))
+
+
+def test_patches_on_a_later_kernel(toy: Toy, tmp_path: Path) -> None:
+    """Each patch that does not apply is named: it is already there, or it conflicts."""
+    later = toy_kernel(tmp_path / "later")
+    (later / "kernel/sum.c").write_text(SUM.replace("a - b", "a + b"))
+    (later / "kernel/toy.c").write_text("Another file.\n")
+    for name in ("linux", "base"):
+        shutil.rmtree(toy.top / "build" / name)
+    done = toy.run("stack/tree", KERNEL=str(later))
+    assert done.returncode != 0
+    assert "already there: 01-sum/0001-toy-mend-the-sum.patch" in done.stderr
+    assert "conflicts: 02-file/0001-toy-add-a-new-file.patch" in done.stderr
+    assert "2 of 3 patches do not apply" in done.stderr
 
 
 def test_series_names_no_patch(toy: Toy) -> None:
