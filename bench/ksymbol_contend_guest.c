@@ -30,10 +30,10 @@
 #include "test_env.h"
 
 #define NOBODY		65534
-#define PROGS		2000
+#define PROGS		10000
 #define LOADS		201
 #define READERS		100
-#define EVENTS		20000
+#define EVENTS		100000
 #define TRACEFS		"/sys/kernel/tracing"
 
 /* In memory that all processes share */
