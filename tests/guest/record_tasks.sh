@@ -42,6 +42,7 @@ record_while_others_load()
 }
 
 # judge WHAT: has each sample a symbol, and each program that has samples its code?
+# Functions of the kernel that begin with bpf_prog_ have no tag behind it.
 judge()
 {
 	local undescribed
@@ -49,12 +50,12 @@ judge()
 	perf script -i "$dir/perf.data" -F ip,sym >"$dir/samples" 2>"$dir/said" || return 1
 	perf report -i "$dir/perf.data" --header-only -I 2>/dev/null |
 		grep -o 'bpf_prog_[0-9a-f]*_[^ ]* addr' | cut -d' ' -f1 | sort -u >"$dir/described"
-	undescribed=$(grep -o ' bpf_prog_[^ ]*' "$dir/samples" | tr -d ' ' | sort -u |
+	undescribed=$(grep -o ' bpf_prog_[0-9a-f]\{16\}_[^ ]*' "$dir/samples" | tr -d ' ' | sort -u |
 		comm -23 - "$dir/described")
 	awk -v what="$1" -v undescribed="${undescribed//$'\n'/ }" '
 	length($1) < 16 || $1 !~ /^ffff/ { next }
 	{ kernel++ }
-	$2 ~ /^bpf_prog_/ { bpf++ }
+	$2 ~ /^bpf_prog_[0-9a-f]+_/ { bpf++ }
 	$2 == "[unknown]" { bad++ }
 	END {
 		printf "%s: %d samples in the kernel, %d in BPF programs, %d without a symbol; without code: %s\n",

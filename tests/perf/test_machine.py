@@ -124,6 +124,17 @@ def test_program_info_in_big_endian(target: Target, tmp_path: Path) -> None:
     assert "not yet supported" not in result.err, str(result)
 
 
+@pytest.mark.parametrize("target", [PPC64, S390X], ids=str)
+def test_program_in_parts_in_big_endian(target: Target, tmp_path: Path) -> None:
+    """The parts in which a pipe has a program are read in either byte order."""
+    order = target.machine.order
+    parts = [*pd.feature_parts(pd.FEAT_BPF_PROG_INFO, pd.feat_prog_info([program(target)],
+                                                                        order=order)),
+             *pd.feature_parts(pd.FEAT_BPF_BTF, pd.feat_btf([program(target)], order=order))]
+    check_main(annotate(tmp_path, recording(target, before=parts, features={
+        pd.FEAT_BPF_PROG_INFO: None, pd.FEAT_BPF_BTF: None})))
+
+
 # A disassembler here has all of these; script's is capstone.
 @pytest.mark.parametrize("target", [AARCH64, PPC64, PPC64LE, S390X], ids=str)
 def test_script_prints_instructions(target: Target, tmp_path: Path) -> None:

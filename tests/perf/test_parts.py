@@ -52,9 +52,19 @@ def test_code_when_info_comes_late(tmp_path: Path) -> None:
     assert len(code) == 1, lines
 
 
+def test_data_that_ends_within_a_feature(tmp_path: Path) -> None:
+    """It is told, and how much of the feature there is."""
+    PerfData([], [pd.mmap_kernel(), pd.comm("perf-bpf"), *pd.load_records(PROGRAM), *INFO[:2],
+                  Sample(MAIN + 1)]).write(tmp_path / "perf.data")
+    done = run_perf(tmp_path, ["script", "-i", "perf.data", "-F", "ip,sym"])
+    size = len(pd.feat_prog_info([PROGRAM]))
+    assert done.status == 0 and "main_prog" in done.out, done
+    assert f"ends within a list of BPF programs, after 128 of {size} bytes" in done.err, done
+
+
 # struct bpf_sideband_counts: loaded, described, hidden, gone, denied, evicted, unready,
-# failed, lost
-COUNTS = (34, 21, 1, 5, 0, 3, 2, 2, 0)
+# failed, lost, unfollowed
+COUNTS = (34, 21, 1, 5, 0, 3, 2, 2, 0, 1)
 
 
 def counts(*values: int, nr: Optional[int] = None) -> Record:
@@ -78,7 +88,9 @@ def test_reasons_are_told(programs: Sequence[Program], tmp_path: Path) -> None:
            "  5 were unloaded too early: the kernel has no attr.bpf_retain",
            "  3 were not retained: raise kernel.perf_bpf_retain_kb",
            "  2 were still being unloaded when perf record ended",
-           "  2 could not be read: perf record -v prints why"]
+           "  2 could not be read: perf record -v prints why",
+           "  those loaded during the recording have none and are not counted: "
+           "perf could not follow them"]
     annotated = run_perf(tmp_path, ["annotate", "--stdio", "-i", "perf.data"])
     assert all(line in annotated.err for line in why), annotated
     report = run_perf(tmp_path, ["report", "--stdio", "-i", "perf.data"])

@@ -110,6 +110,48 @@ def test_reason_for_a_program_without_code(call: int, failed: str, tmp_path: Pat
     assert "1 could not be read: perf record -v prints why" in said, said
 
 
+OPEN, QUERY = "BPF_PROG_GET_FD_BY_ID", "BPF_OBJ_GET_INFO_BY_FD"
+
+
+def calls_for_bpf(work: Path, *options: str) -> tuple[int, int, int]:
+    """What perf record does in 1.5 seconds: files, BPF programs opened, BPF objects queried."""
+    work.mkdir()
+    record = ["strace", "-f", "-o", "calls", "-e", "trace=bpf", str(perf_binary()), "record",
+              "-e", "cpu-clock", "-o", "perf.data", *options, "sleep", "1.5"]
+    done = subprocess.run(record, cwd=work, capture_output=True, text=True, check=False,
+                          timeout=60, env={**os.environ, "HOME": str(work)})
+    assert done.returncode == 0, done.stderr
+    calls = (work / "calls").read_text(encoding="utf-8")
+    return len(list(work.glob("perf.data*"))), calls.count(OPEN), calls.count(QUERY)
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("strace"), reason="needs root and strace")
+def test_later_files_read_no_program_again(programs: list[str], tmp_path: Path) -> None:
+    """--switch-output: for each later file a program takes one query, which compares it."""
+    one, opened, queried = calls_for_bpf(tmp_path / "one")
+    several, opened_again, more = calls_for_bpf(tmp_path / "several", "--switch-output=1s")
+    assert one == 1 and several > 1 and opened >= len(programs), (one, several, opened)
+    assert opened_again == several * opened, (opened, opened_again, several)
+    assert more - queried == opened_again - opened, (queried, more, opened, opened_again)
+
+
+@pytest.mark.skipif(lacks("ipc_lock"), reason="needs root and setpriv")
+@pytest.mark.usefixtures("programs")
+def test_programs_that_cannot_be_followed(tmp_path: Path) -> None:
+    """With too few file descriptors for the side band: told, and why."""
+    for limit in range(8, 64):
+        done = subprocess.run(
+            ["prlimit", f"--nofile={limit}", str(perf_binary()), "record", "-a", "-e", "cpu-clock",
+             "-o", "perf.data", "true"], cwd=tmp_path, capture_output=True, text=True, check=False,
+            timeout=60, env={**os.environ, "HOME": str(tmp_path)})
+        if done.returncode == 0:
+            break
+    assert done.returncode == 0, done.stderr
+    assert re.search("BPF programs that are loaded from now on will have no code: .*"
+                     "Too many open files. .*ulimit -n", done.stderr), (limit, done.stderr)
+    assert "perf could not follow them" in done.stderr, done.stderr
+
+
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 RING_PAGES = 1024
 SMALL_BYTES = 1 << 20       # more than any ring that has no samples

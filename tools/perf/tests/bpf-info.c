@@ -9,6 +9,7 @@
 #ifdef HAVE_LIBBPF_SUPPORT
 #include "util/bpf-code.h"
 #include "util/bpf-event.h"
+#include "util/bpf-print.h"
 #include "util/bpf-utils.h"
 #include "util/debug.h"
 #include "util/env.h"

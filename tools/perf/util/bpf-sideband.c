@@ -37,6 +37,7 @@
 #include <internal/xyarray.h>
 #include <perf/event.h>
 #include "bpf-event.h"
+#include "bpf-fetch.h"
 #include "bpf-sideband.h"
 #include "debug.h"
 #include "env.h"
@@ -239,18 +240,12 @@ static u64 now_ms(void)
 	return ts.tv_sec * MSEC_PER_SEC + ts.tv_nsec / NSEC_PER_MSEC;
 }
 
-static bool bpf_sideband__idle(void *data, int wait_ms)
+static bool bpf_sideband__idle(void *data)
 {
 	struct bpf_sideband *sb = data;
-	u64 end = now_ms() + wait_ms;
 
 	if (sb->queue.nr)
 		bpf_sideband__ask(sb);
-
-	while (sb->queue.nr && now_ms() < end) {
-		usleep(WAIT_STEP_MS * USEC_PER_MSEC);
-		bpf_sideband__ask(sb);
-	}
 	return sb->queue.nr;
 }
 
@@ -460,6 +455,9 @@ int bpf_sideband_counts__scnprintf(const struct bpf_sideband_counts *counts,
 			printed += scnprintf(buf + printed, size - printed,
 					     "%s%" PRIu64 " %s\n", prefix, nr, reasons[i].why);
 	}
+	if (counts->unfollowed)
+		printed += scnprintf(buf + printed, size - printed, "%s%s\n", prefix,
+				     "those loaded during the recording have none and are not counted: perf could not follow them");
 	return printed;
 }
 
@@ -476,7 +474,7 @@ int bpf_sideband_counts__fprintf(const struct bpf_sideband_counts *counts, FILE 
 	int printed = 0;
 	char buf[1024];
 
-	if (missing)
+	if (missing || counts->unfollowed)
 		printed += fprintf(fp, "[ perf record: %" PRIu64 "/%" PRIu64 " %s ]\n",
 				   missing, counts->loaded, "BPF programs without code");
 	if (bpf_sideband_counts__scnprintf(counts, "  ", buf, sizeof(buf)))

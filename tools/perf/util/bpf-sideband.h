@@ -27,6 +27,8 @@ struct record_opts;
  * @unready: still being unloaded when perf ended
  * @failed: could not be read
  * @lost: number of records that were lost; some may have been of programs
+ * @unfollowed: 1 if programs that were loaded during the recording are in no count,
+ *		as perf could not follow them
  */
 struct bpf_sideband_counts {
 	u64 loaded;
@@ -38,6 +40,7 @@ struct bpf_sideband_counts {
 	u64 unready;
 	u64 failed;
 	u64 lost;
+	u64 unfollowed;
 };
 
 struct bpf_sideband;

@@ -42,6 +42,8 @@ struct ksym_log_entry {
 	/* number of the entry, in the order in which they were added */
 	u64			seq;
 	size_t			size;
+	/* address or id of what begins or ends, while the log is pruned */
+	u64			key;
 	/* without sample id; NULL if dropped */
 	union perf_event	*event;
 };
@@ -160,14 +162,17 @@ static void ksym_log__sort(struct ksym_log *log)
 		qsort(log->entries, log->nr, sizeof(*log->entries), ksym_log_entry__cmp);
 }
 
-static size_t ksym_log__hash_id(long key, void *ctx __maybe_unused)
+/* Keys are pointers: an address of a 64-bit kernel does not fit into a long of 32 bits. */
+static size_t ksym_log__hash_key(long key, void *ctx __maybe_unused)
 {
-	return hash_bits(key, 8 * sizeof(size_t));
+	u64 value = *(const u64 *)key;
+
+	return hash_bits(value ^ value >> 32, 8 * sizeof(size_t));
 }
 
-static bool ksym_log__equal_ids(long a, long b, void *ctx __maybe_unused)
+static bool ksym_log__equal_keys(long a, long b, void *ctx __maybe_unused)
 {
-	return a == b;
+	return *(const u64 *)a == *(const u64 *)b;
 }
 
 static void ksym_log__drop_entry(struct ksym_log *log, struct ksym_log_entry *entry)
@@ -186,25 +191,26 @@ struct ksym_log_prune {
 };
 
 /*
- * @entry is the begin or the end record of the text at address @id, or of program @id.
- * Text has ended at its end record, or at the next begin record with the same @id if
+ * @entry is the begin or the end record of the text at address @key, or of program @key.
+ * Text has ended at its end record, or at the next begin record with the same @key if
  * the end record was lost. CPUs are read out of order, so only the record that ends it
  * decides whether a pair precedes the mark.
  * Return: 0 or -ENOMEM; nothing that may be needed is dropped.
  */
 static int ksym_log__prune_pair(struct ksym_log_prune *prune, struct hashmap *begun_map,
-				struct ksym_log_entry *entry, long id, bool ends)
+				struct ksym_log_entry *entry, u64 key, bool ends)
 {
 	bool marked = entry->seq < prune->mark;
 	struct ksym_log_entry *begun = NULL;
 
-	if (hashmap__find(begun_map, id, &begun)) {
+	entry->key = key;
+	if (hashmap__find(begun_map, &entry->key, &begun)) {
 		if (marked)
 			ksym_log__drop_entry(prune->log, begun);
-		hashmap__delete(begun_map, id, NULL, NULL);
+		hashmap__delete(begun_map, &entry->key, NULL, NULL);
 	}
 	if (!ends)
-		return hashmap__add(begun_map, id, entry);
+		return hashmap__add(begun_map, &entry->key, entry);
 	if (marked)
 		ksym_log__drop_entry(prune->log, entry);
 	return 0;
@@ -237,8 +243,8 @@ void ksym_log__prune(struct ksym_log *log, u64 mark)
 	struct ksym_log_prune prune = {
 		.log = log,
 		.mark = mark,
-		.texts = hashmap__new(ksym_log__hash_id, ksym_log__equal_ids, NULL),
-		.progs = hashmap__new(ksym_log__hash_id, ksym_log__equal_ids, NULL),
+		.texts = hashmap__new(ksym_log__hash_key, ksym_log__equal_keys, NULL),
+		.progs = hashmap__new(ksym_log__hash_key, ksym_log__equal_keys, NULL),
 	};
 	size_t i, kept = 0, bytes = log->bytes;
 

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Reads BPF programs and their BTF from the kernel into a perf_env: those that are loaded,
+ * or one that the side-band thread has heard of.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <linux/bpf.h>
+#include <linux/err.h>
+#include <linux/zalloc.h>
+#include "bpf-event.h"
+#include "bpf-fetch.h"
+#include "bpf-metadata.h"
+#include "bpf-sideband.h"
+#include "bpf-utils.h"
+#include "debug.h"
+#include "env.h"
+
+static int perf_env__fetch_btf(struct perf_env *env,
+			       u32 btf_id,
+			       struct btf *btf)
+{
+	struct btf_node *node;
+	u32 data_size;
+	const void *data;
+
+	data = btf__raw_data(btf, &data_size);
+
+	node = zalloc(data_size + sizeof(struct btf_node));
+	if (!node)
+		return -1;
+
+	node->id = btf_id;
+	node->data_size = data_size;
+	memcpy(node->data, data, data_size);
+
+	if (!perf_env__insert_btf(env, node)) {
+		/* Insertion failed because of a duplicate. */
+		free(node);
+		return -1;
+	}
+	return 0;
+}
+
+/**
+ * synthesize_bpf_prog_name - make the name that the kernel gives a function
+ * @buf: gets the name
+ * @size: size of @buf
+ * @info: the program, with its tags and func_info
+ * @btf: the BTF of the program, or NULL
+ * @sub_id: number of the function in the program
+ *
+ * Return: the length of the name.
+ */
+/**
+ * perf_env__add_bpf_info - add the bpf_prog_info and BTF of a program
+ * @env: where to add them; a program with the same id is not replaced
+ * @fd: file descriptor of the program or of its retained information
+ *
+ * Return: 0, 1 if the kernel hides the code and the addresses, or -errno. It is no error
+ * if the BTF cannot be read.
+ */
+int perf_env__add_bpf_info(struct perf_env *env, int fd)
+{
+	struct bpf_prog_info_node *info_node;
+	struct perf_bpil *info_linear;
+	struct btf *btf = NULL;
+	bool addrs_hidden = false;
+	u64 arrays;
+	u32 btf_id;
+	int err = 0;
+
+	arrays = 1UL << PERF_BPIL_JITED_KSYMS;
+	arrays |= 1UL << PERF_BPIL_JITED_FUNC_LENS;
+	arrays |= 1UL << PERF_BPIL_FUNC_INFO;
+	arrays |= 1UL << PERF_BPIL_PROG_TAGS;
+	arrays |= 1UL << PERF_BPIL_JITED_INSNS;
+	arrays |= 1UL << PERF_BPIL_LINE_INFO;
+	arrays |= 1UL << PERF_BPIL_JITED_LINE_INFO;
+	arrays |= 1UL << PERF_BPIL_MAP_IDS;
+
+	info_linear = get_bpf_prog_info_linear(fd, arrays);
+	if (IS_ERR_OR_NULL(info_linear)) {
+		pr_debug("%s: failed to get BPF program info. aborting\n", __func__);
+		err = info_linear ? PTR_ERR(info_linear) : -EINVAL;
+		goto out;
+	}
+
+	btf_id = info_linear->info.btf_id;
+	addrs_hidden = bpil__addrs_hidden(info_linear);
+
+	info_node = zalloc(sizeof(struct bpf_prog_info_node));
+	if (info_node) {
+		info_node->info_linear = info_linear;
+		info_node->metadata = bpf_metadata_create(&info_linear->info);
+		if (!perf_env__insert_bpf_prog_info(env, info_node)) {
+			pr_debug("%s: duplicate add bpf info request for id %u\n",
+				 __func__, btf_id);
+			bpf_metadata_free(info_node->metadata);
+			free(info_linear);
+			free(info_node);
+			goto out;
+		}
+	} else {
+		free(info_linear);
+		err = -ENOMEM;
+		goto out;
+	}
+
+	if (btf_id == 0)
+		goto out;
+
+	btf = btf__load_from_kernel_by_id(btf_id);
+	if (!btf) {
+		pr_debug("%s: failed to get BTF of id %u %d\n", __func__, btf_id, -errno);
+	} else {
+		perf_env__fetch_btf(env, btf_id, btf);
+	}
+
+out:
+	btf__free(btf);
+	return err ?: addrs_hidden;
+}
+
+/* Ids are reused: is it the same program? */
+static bool bpil__is_of_prog(const struct perf_bpil *info_linear, int fd)
+{
+	struct bpf_prog_info info = {};
+	__u32 len = sizeof(info);
+
+	return !bpf_prog_get_info_by_fd(fd, &info, &len) &&
+	       info.load_time == info_linear->info.load_time &&
+	       !memcmp(info.tag, info_linear->info.tag, BPF_TAG_SIZE);
+}
+
+/* Return: the info, which @env has now, or an ERR_PTR(). */
+static struct bpf_prog_info_node *perf_env__fetch_bpf_prog(struct perf_env *env, u32 id)
+{
+	struct bpf_prog_info_node *node = perf_env__find_bpf_prog_info(env, id);
+	int fd = bpf_prog_get_fd_by_id(id), err = 0;
+
+	if (fd < 0) {
+		err = -errno;
+		pr_debug("Cannot open BPF program %u: %s\n", id, strerror(-err));
+		return ERR_PTR(err);
+	}
+	if (!node)
+		err = perf_env__add_bpf_info(env, fd);
+	else if (!bpil__is_of_prog(node->info_linear, fd))
+		err = -EEXIST;
+	close(fd);
+
+	node = node ?: perf_env__find_bpf_prog_info(env, id);
+	/* the kernel interprets it */
+	if (err >= 0 && !node->info_linear->info.jited_ksyms &&
+	    !bpil__addrs_hidden(node->info_linear))
+		err = -ENODATA;
+	if (err < 0) {
+		pr_debug("Cannot read BPF program %u: %s\n", id, strerror(-err));
+		return ERR_PTR(err);
+	}
+	return node;
+}
+
+static void bpf_sideband_counts__add(struct bpf_sideband_counts *counts,
+				     const struct bpf_prog_info_node *node, int err)
+{
+	counts->loaded++;
+	if (err)
+		counts->failed++;
+	else if (bpil__addrs_hidden(node->info_linear))
+		counts->hidden++;
+	else
+		counts->described++;
+}
+
+/**
+ * perf_env__fetch_bpf_progs - read the info of all programs that are loaded
+ * @env: gets the info of those that it does not have
+ * @cb: called for each of them, returns 0 or -errno
+ * @data: passed to @cb
+ * @counts: programs are added to loaded, described, hidden and failed
+ *
+ * A program that cannot be read does not affect the others.
+ *
+ * Return: 0, also if the kernel is too old or perf lacks the privilege; else -errno.
+ */
+int perf_env__fetch_bpf_progs(struct perf_env *env,
+			      int (*cb)(struct bpf_prog_info_node *node, void *data),
+			      void *data, struct bpf_sideband_counts *counts)
+{
+	struct bpf_prog_info_node *node;
+	u32 id = 0;
+	int err;
+
+	while (!bpf_prog_get_next_id(id, &id)) {
+		node = perf_env__fetch_bpf_prog(env, id);
+		err = IS_ERR(node) ? PTR_ERR(node) : cb(node, data);
+		/* it was unloaded just now, before the recording */
+		if (err == -ENOENT)
+			continue;
+		bpf_sideband_counts__add(counts, node, err);
+	}
+	err = errno;
+	if (err == ENOENT)
+		return 0;
+	pr_debug("%s: can't get next program: %s%s\n", __func__, strerror(err),
+		 err == EINVAL ? " -- kernel too old?" : "");
+	/* don't report error on old kernel, EPERM or no bpf() system call */
+	return err == EINVAL || err == EPERM || err == ENOSYS ? 0 : -err;
+}

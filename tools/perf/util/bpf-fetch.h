@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __PERF_BPF_FETCH_H
+#define __PERF_BPF_FETCH_H
+
+struct bpf_prog_info_node;
+struct bpf_sideband_counts;
+struct perf_env;
+
+int perf_env__add_bpf_info(struct perf_env *env, int fd);
+int perf_env__fetch_bpf_progs(struct perf_env *env,
+			      int (*cb)(struct bpf_prog_info_node *node, void *data),
+			      void *data, struct bpf_sideband_counts *counts);
+
+#endif /* __PERF_BPF_FETCH_H */
