@@ -37,7 +37,7 @@ from perfbpf.junit import Case, read_cases
 from perfbpf.paths import BUILD, TOP, table
 from perfbpf.process import adopt_orphans
 
-MINUTES = 75
+MINUTES = 80
 # stack/guest takes 5 s to kill a QEMU that is stuck.
 TERM_SECONDS = 15
 POLL_SECONDS = 0.2
@@ -113,7 +113,7 @@ KINDS = {
         (TREE, KERNEL, BPF_SELFTESTS, pytest("tests-kernel", "tests/kernel", 2700, *IN_GUEST)),
         (script("lint", "lint", 900, "tree"), PERF, SELFTESTS, SAMPLES,
          pytest("tests-perf", "tests/perf", 1200, "perf"),
-         pytest("topics", "tests/series", 1800, "kernel", "perf")))),
+         pytest("topics", "tests/series", 3000, "kernel", "perf")))),
     "base": Kind("the same tests without the series, where they have to fail", (
         (TREE, script("kernel-base", "kernel base", 3000, "tree"), KERNEL, BPF_SELFTESTS,
          pytest("tests-kernel", "tests/kernel", 2700, *IN_GUEST, "kernel-base", "perf-base")),
