@@ -5,20 +5,12 @@
 # perf goes from file to file: those that the records of a file tell of are in
 # its header, and no other, but those of which perf says that it did not wait for
 # them. And each sample in the kernel has a name, also those of the moment between
-# two files.
+# two files, and if perf leaves the rest of a ring buffer for later.
 set -u
 
 dir=$(mktemp -d)
 failed=0
 trap 'rm -rf "$dir"' EXIT
-
-# shellcheck disable=SC2016 # expanded there
-perf record -o "$dir/perf.data" --switch-output=2s -a -e cpu-clock -F 499 -- \
-	timeout 200 bash -c '"$1" 100000000 2 &
-		until files=("$2".*); ((${#files[@]} > 5)); do sleep 0.1; done
-		kill $!' - "${SELFTESTS:?}/perf_events/bpf_load_cycles" "$dir/perf.data" \
-	>"$dir/said" 2>&1 || failed=1
-cat "$dir/said"
 
 # unready FILE: of how many programs perf said so before it had written the file, and of
 # the last one at its end
@@ -55,14 +47,54 @@ judge()
 	((missing <= unready && needless == 0 && unknown == 0))
 }
 
-files=0
-with_programs=0
-touch "$dir/early" "$dir/before"
-for file in "$dir"/perf.data.*; do
-	judge "$file" || failed=1
-	((files++))
-	[[ ! -s $dir/loaded ]] || ((with_programs++))
-done
-needless=$(wc -l <"$dir/early")
-echo "$files files, $with_programs with programs, $needless programs needless in the last"
-((with_programs > 2 && needless == 0 && !failed))
+# recorded LOAD OPTIONS: record a shell function with these, and judge each file
+recorded()
+{
+	local file files=0 with_programs=0 needless load=$1
+
+	shift
+	rm -rf "${dir:?}"/*
+	echo "$load: perf record $*"
+	# shellcheck disable=SC2016 # expanded there
+	perf record -o "$dir/perf.data" "$@" -a -- \
+		timeout 200 bash -c '"$1" &
+			until files=("$2".*); ((${#files[@]} > 5)); do sleep 1; done
+			kill $!' - "$load" "$dir/perf.data" >"$dir/said" 2>&1 || failed=1
+	cat "$dir/said"
+
+	touch "$dir/early" "$dir/before"
+	for file in "$dir"/perf.data.*; do
+		judge "$file" || failed=1
+		((files++))
+		[[ ! -s $dir/loaded ]] || ((with_programs++))
+	done
+	needless=$(wc -l <"$dir/early")
+	echo "$files files, $with_programs with programs, $needless programs needless in the last"
+	((with_programs > 2 && needless == 0)) || failed=1
+}
+
+export cycles="${SELFTESTS:?}/perf_events/bpf_load_cycles"
+
+# programs without end, on all CPUs
+many()
+{
+	exec "$cycles" 100000000 2
+}
+
+# a few programs on one CPU, whose ring buffer they don't fill; it is another one whose
+# samples fill the file
+few()
+{
+	trap 'kill $busy; exit' TERM
+	taskset -c 1 bash -c 'while :; do :; done' &
+	busy=$!
+	while :; do
+		taskset -c 0 "$cycles" 4 1
+		sleep 2
+	done
+}
+export -f many few
+
+recorded many -e cpu-clock -F 499 --switch-output=2s
+recorded few -e cpu-clock:I -F 499 -m 32 --switch-output=64K --mmap-flush=32K
+((!failed))

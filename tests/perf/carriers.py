@@ -68,7 +68,7 @@ def mmap2(addr: int, name: str, build_id: bool = False) -> Record:
 
 def attr(ids: Sequence[int] = ()) -> bytes:
     """The attr of these files' event, and ids."""
-    return PerfData().attr_bytes()[:pd.ATTR_SIZE] + b"".join(struct.pack("<Q", i) for i in ids)
+    return PerfData().attr_bytes(pd.SW_CPU_CLOCK) + b"".join(struct.pack("<Q", i) for i in ids)
 
 
 def many_features() -> dict[int, Optional[bytes]]:
@@ -250,7 +250,7 @@ def traced() -> bytes:
                     kernel(RECORD_ITRACE_START, struct.pack("<II", 1000, 1000)),
                     kernel(RECORD_AUX, struct.pack("<QQQ", 0, len(data), 0)),
                     *file.records[2:], trace, error]
-    at = 104 + len(file.attr_bytes()) + file.record_bytes().index(trace.body("<")) - 8
+    at = file.data_offset() + file.record_bytes().index(trace.body("<")) - 8
     file.features = {FEAT_AUXTRACE: struct.pack("<QQQ", 1, at, 48)}
     return file.to_bytes()
 

@@ -33,7 +33,9 @@ RECORD_KSYMBOL = 17
 RECORD_BPF_EVENT = 18
 RECORD_TEXT_POKE = 20
 RECORD_FINISHED_ROUND = 68
+RECORD_ID_INDEX = 69
 RECORD_FEATURE = 80
+RECORD_FINISHED_INIT = 82
 
 MISC_KERNEL = 1
 KSYMBOL_BPF = 1
@@ -49,7 +51,12 @@ SAMPLE_CALLCHAIN = 1 << 5
 SAMPLE_CPU = 1 << 7
 SAMPLE_PERIOD = 1 << 8
 SAMPLE_BRANCH_STACK = 1 << 11
+SAMPLE_IDENTIFIER = 1 << 16
 SAMPLE_DEFAULT = SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_CPU | SAMPLE_PERIOD
+
+# enum perf_sw_ids
+SW_CPU_CLOCK = 0
+SW_DUMMY = 9
 
 # of a callchain entry: what follows is kernel text (PERF_CONTEXT_KERNEL)
 CONTEXT_KERNEL = (1 << 64) - 128
@@ -366,9 +373,9 @@ def mmap_kernel(machine: Machine = X86_64) -> Record:
                          tail=padded_name("[kernel.kallsyms]_text")))
 
 
-def comm(text: str, tid: int = 1000) -> Record:
-    """A task's name."""
-    return Record(RECORD_COMM, 0, packed("II", tid, tid, tail=padded_name(text)))
+def comm(text: str, tid: int = 1000, pid: int = 0) -> Record:
+    """A task's name; pid: of its process, if it is not the main task."""
+    return Record(RECORD_COMM, 0, packed("II", pid or tid, tid, tail=padded_name(text)))
 
 
 def ksymbol(name: Union[str, bytes], addr: int, length: int, flags: int = 0,
@@ -395,6 +402,14 @@ def feature_part(feat: int, size: int, offset: int, data: bytes) -> Record:
     return Record(RECORD_FEATURE, 0,
                   packed("QIIQQ", feat, 0, 0, size, offset,
                          tail=data + bytes(-len(data) % 8)),
+                  trailer=False)
+
+
+def id_index(ids: Sequence[int], tid: int = -1) -> Record:
+    """Which event's id is of which CPU (all: 0) and task."""
+    entries = [value for place, event_id in enumerate(ids)
+               for value in (event_id, place, 0, tid & (1 << 64) - 1)]
+    return Record(RECORD_ID_INDEX, 0, packed(f"Q{len(entries)}Q", len(ids), *entries),
                   trailer=False)
 
 
@@ -431,14 +446,16 @@ def load_records(program: Program) -> list[Record]:
 
 @dataclass
 class PerfData:
-    """A perf.data file of one cpu-clock event, on one CPU.
+    """A perf.data file of one cpu-clock event, or one for each of ids, on one CPU.
 
     records holds what happened, in order, Sample objects among it; one of them is a
     microsecond after the other. features replaces or adds the bytes of a header
     feature, None leaves it out; feature_sizes lies about a feature's size in the
     table (bytes). sample_type is SAMPLE_DEFAULT, plus SAMPLE_CALLCHAIN or
     SAMPLE_BRANCH_STACK. machine is the one recorded on, regs_intr the mask of the
-    registers in samples of another sample_type.
+    registers in samples of another sample_type. attr_size is that of an attr (bytes),
+    as an older perf writes it. With ids, records are of the first event, and the last
+    ones, as many as dummies says, are of dummy events.
     """
     programs: Sequence[Program] = ()
     records: Sequence[Union[Record, Sample]] = ()
@@ -447,18 +464,30 @@ class PerfData:
     feature_sizes: Mapping[int, int] = field(default_factory=dict)
     machine: Machine = X86_64
     regs_intr: int = 0
+    attr_size: int = ATTR_SIZE
+    ids: Sequence[int] = ()
+    dummies: int = 0
 
     def to_bytes(self) -> bytes:
         """Return the file."""
-        attr = self.attr_bytes()
-        header_size = 104
+        header_size, nr_events = 104, len(self.ids) or 1
+        attrs = b"".join(
+            self.attr_bytes(SW_DUMMY if place >= nr_events - self.dummies else SW_CPU_CLOCK)
+            + self._pack("QQ", header_size + 8 * place, 8 if self.ids else 0)
+            for place in range(nr_events))
+        ids = self._pack(f"{len(self.ids)}Q", *self.ids)
         data = self.record_bytes()
-        data_offset = header_size + len(attr)
+        data_offset = self.data_offset()
         table, features, bitmap = self._features(data_offset + len(data))
         magic = int.from_bytes(b"PERFILE2", "little")
-        header = self._pack("13Q", magic, header_size, len(attr), header_size, len(attr),
-                            data_offset, len(data), 0, 0, bitmap, 0, 0, 0)
-        return header + attr + data + table + features
+        header = self._pack("13Q", magic, header_size, self.attr_size + 16,
+                            header_size + len(ids), len(attrs), data_offset, len(data),
+                            0, 0, bitmap, 0, 0, 0)
+        return header + ids + attrs + data + table + features
+
+    def data_offset(self) -> int:
+        """Return where the records begin in the file (bytes)."""
+        return 104 + 8 * len(self.ids) + (len(self.ids) or 1) * (self.attr_size + 16)
 
     def write(self, path: Path) -> Path:
         """Write the file to path, and return path (OSError as write_bytes())."""
@@ -468,21 +497,23 @@ class PerfData:
     def _pack(self, code: str, *values: object) -> bytes:
         return struct.pack(self.machine.order + code, *values)
 
-    def attr_bytes(self) -> bytes:
-        """Return the attr, with its empty ids."""
+    def attr_bytes(self, config: int) -> bytes:
+        """Return the attr of a software event."""
         # mmap, comm, task; sample_id_all; ksymbol, bpf_event; text_poke
         flags = 1 << 8 | 1 << 9 | 1 << 13 | 1 << 18 | 1 << 29 | 1 << 30 | 1 << 33
         if self.machine.order == ">":
             flags = int(f"{flags:064b}"[::-1], 2)   # bit fields begin at the highest bit
-        raw = self._pack("IIQQQQQ", 1, ATTR_SIZE, 0, 1000000, self.sample_type, 0, flags)
+        raw = self._pack("IIQQQQQ", 1, self.attr_size, config, 1000000, self.sample_type, 0,
+                         flags)
         # branch_sample_type: any, in the kernel
         branches = 1 << 1 | 1 << 3 if self.sample_type & SAMPLE_BRANCH_STACK else 0
         raw += self._pack("IIQQQQIIQ", 0, 0, 0, 0, branches, 0, 0, 0, self.regs_intr)
-        return raw.ljust(ATTR_SIZE, b"\0") + self._pack("QQ", 0, 0)
+        return raw[:self.attr_size].ljust(self.attr_size, b"\0")
 
     def _sample(self, sample: Sample, time: int) -> bytes:
-        raw = self._pack("QIIQIIQ", sample.ip, sample.tid, sample.tid, time, 0, 0,
-                         sample.period)
+        raw = self._pack("Q", self.ids[0]) if self.sample_type & SAMPLE_IDENTIFIER else b""
+        raw += self._pack("QIIQIIQ", sample.ip, sample.tid, sample.tid, time, 0, 0,
+                          sample.period)
         if self.sample_type & SAMPLE_CALLCHAIN:
             chain = [CONTEXT_KERNEL, sample.ip, *sample.chain]
             raw += self._pack(f"Q{len(chain)}Q", len(chain), *chain)
@@ -503,6 +534,8 @@ class PerfData:
             raw = record.body(self.machine.order)
             if record.trailer:
                 raw += self._pack("IIQII", 1000, 1000, time, 0, 0)
+                if self.sample_type & SAMPLE_IDENTIFIER:
+                    raw += self._pack("Q", self.ids[0])
             size = 8 + len(raw) if record.size is None else record.size
             out += self._pack("IHH", record.type, record.misc, size) + raw
         return out

@@ -71,3 +71,26 @@ def test_aslr_leaves_kcore_out(tmp_path: Path) -> None:
     assert "left out" in done.err, done
     assert [name for _, name in samples(tmp_path, tmp_path / "injected.data")] == [
         program().symbol(0)]
+
+
+def test_guest_attrs_do_not_overwrite_data(tmp_path: Path) -> None:
+    """perf inject --guest-data leaves room for the attrs of the guest's events.
+
+    They are written in another size than they have in the guest's file, that of the
+    first attr (64 bytes, PERF_ATTR_SIZE_VER0) at worst.
+    """
+    sample_type = pd.SAMPLE_DEFAULT | pd.SAMPLE_IDENTIFIER
+    host_ids, guest_ids, nr_tasks = [1], list(range(10, 310)), 500
+    pd.PerfData((), [pd.comm("qemu"), pd.comm("CPU 0/KVM", 1001, 1000),
+                     pd.Record(pd.RECORD_FINISHED_INIT, 0, b"", trailer=False),
+                     pd.comm("last")], sample_type, ids=host_ids).write(tmp_path / "perf.data")
+    pd.PerfData((), [pd.id_index(guest_ids),
+                     *(pd.comm(f"guest{i}", 5000 + i) for i in range(nr_tasks))],
+                sample_type, ids=guest_ids, attr_size=64).write(tmp_path / "guest.data")
+    done = run_perf(tmp_path, ["inject", "-i", "perf.data", "-o", "injected.data",
+                               "--guest-data=guest.data,1000"])
+    assert done.status == 0, done
+    script = run_perf(tmp_path, ["script", "-i", "injected.data", "--show-task-events"])
+    assert script.status == 0, script
+    for task in range(nr_tasks):
+        assert f"PERF_RECORD_COMM: guest{task}:" in script.out, script

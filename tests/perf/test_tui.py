@@ -9,11 +9,13 @@ import shlex
 import subprocess
 import time
 import uuid
+from dataclasses import replace
 from pathlib import Path
-from typing import Iterator
+from typing import Iterator, Optional
 
 import pytest
 
+from perfdata import SAMPLE_DEFAULT, SAMPLE_IDENTIFIER, PerfData
 from subject import perf_binary
 from test_annotate import DISASSEMBLERS, config, recording, symbol
 
@@ -56,9 +58,10 @@ class Terminal:
                        capture_output=True, timeout=20)
 
 
-def start(work: Path, disassembler: str, *args: str) -> Terminal:
+def start(work: Path, disassembler: str, *args: str,
+          data: Optional[PerfData] = None) -> Terminal:
     """Start perf with the arguments in a terminal, on the recording."""
-    recording().write(work / "perf.data")
+    (data or recording()).write(work / "perf.data")
     (work / "perfconfig").write_text(
         config(disassembler).replace("hide_src_code = false", "hide_src_code = true"))
     command = shlex.join([str(perf_binary()), *args, "--tui", "-i", "perf.data"])
@@ -123,3 +126,17 @@ def test_report_zooms_into_the_kernel(report: Terminal) -> None:
     screen = report.wait_for(", the whole kernel")
     for name in ("main_prog", "sub_a", "sub_b"):
         assert symbol(name) in screen, screen
+
+
+def test_tab_stays_with_one_event(tmp_path: Path) -> None:
+    """TAB goes to the next event. Dummies, which track tasks and kernel text, are none."""
+    data = replace(recording(), sample_type=SAMPLE_DEFAULT | SAMPLE_IDENTIFIER, ids=(1, 2, 3),
+                   dummies=2)
+    terminal = start(tmp_path, DISASSEMBLERS[0], "report", "--sort", "dso,sym", data=data)
+    try:
+        terminal.wait_for("sub_a")
+        terminal.tmux("send-keys", "-t", "tui", "Tab")
+        terminal.tmux("send-keys", "-t", "tui", "h")
+        terminal.wait_for("Show this window")
+    finally:
+        terminal.close()

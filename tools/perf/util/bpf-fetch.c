@@ -48,16 +48,6 @@ static int perf_env__fetch_btf(struct perf_env *env,
 }
 
 /**
- * synthesize_bpf_prog_name - make the name that the kernel gives a function
- * @buf: gets the name
- * @size: size of @buf
- * @info: the program, with its tags and func_info
- * @btf: the BTF of the program, or NULL
- * @sub_id: number of the function in the program
- *
- * Return: the length of the name.
- */
-/**
  * perf_env__add_bpf_info - add the bpf_prog_info and BTF of a program
  * @env: where to add them; a program with the same id is not replaced
  * @fd: file descriptor of the program or of its retained information
@@ -156,8 +146,8 @@ static struct bpf_prog_info_node *perf_env__fetch_bpf_prog(struct perf_env *env,
 	close(fd);
 
 	node = node ?: perf_env__find_bpf_prog_info(env, id);
-	/* the kernel interprets it */
-	if (err >= 0 && !node->info_linear->info.jited_ksyms &&
+	/* the kernel interprets it: an address, but no code */
+	if (err >= 0 && !node->info_linear->info.jited_prog_len &&
 	    !bpil__addrs_hidden(node->info_linear))
 		err = -ENODATA;
 	if (err < 0) {
@@ -177,6 +167,18 @@ static void bpf_sideband_counts__add(struct bpf_sideband_counts *counts,
 		counts->hidden++;
 	else
 		counts->described++;
+}
+
+/**
+ * bpf_progs__can_read - may perf read the programs of the kernel?
+ *
+ * Capabilities don't tell: those of a user namespace are not enough.
+ */
+bool bpf_progs__can_read(void)
+{
+	u32 id;
+
+	return !bpf_prog_get_next_id(0, &id) || errno == ENOENT;
 }
 
 /**

@@ -50,7 +50,7 @@
 /* Stop trying the queue when this many programs in a row are not ready. */
 #define MAX_NOT_READY	64
 #define WAIT_STEP_MS	10
-/* Some hundred thousand records: no ring buffer reaches that far back */
+/* Some hundred thousand records: few ring buffers reach that far back */
 #define LOG_MAX_BYTES	(16 << 20)
 
 /* Ids of programs, the oldest first */
@@ -368,6 +368,16 @@ int bpf_sideband__keep_log(struct bpf_sideband *sb, const struct record_opts *op
 			evsel->core.attr.clockid = opts->clockid;
 	}
 	return 0;
+}
+
+/**
+ * bpf_sideband__drop_log - keep no log, as it would not have all text
+ * @sb: its evlist is locked
+ */
+void bpf_sideband__drop_log(struct bpf_sideband *sb)
+{
+	ksym_log__delete(sb->log);
+	sb->log = NULL;
 }
 
 /**

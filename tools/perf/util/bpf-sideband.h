@@ -50,6 +50,7 @@ struct bpf_sideband *bpf_sideband__new(struct perf_env *env);
 void bpf_sideband__delete(struct bpf_sideband *sb);
 int bpf_sideband__add_event(struct bpf_sideband *sb, struct evlist *evlist);
 int bpf_sideband__keep_log(struct bpf_sideband *sb, const struct record_opts *opts);
+void bpf_sideband__drop_log(struct bpf_sideband *sb);
 struct ksym_log *bpf_sideband__log(struct bpf_sideband *sb);
 void bpf_sideband__mark(struct bpf_sideband *sb);
 void bpf_sideband__forget(struct bpf_sideband *sb);
@@ -61,6 +62,7 @@ int bpf_sideband_counts__fprintf(const struct bpf_sideband_counts *counts, FILE 
 int bpf_sideband_counts__scnprintf(const struct bpf_sideband_counts *counts,
 				   const char *prefix, char *buf, size_t size);
 #else
+static inline void bpf_sideband__drop_log(struct bpf_sideband *sb __maybe_unused) { }
 static inline struct ksym_log *bpf_sideband__log(struct bpf_sideband *sb __maybe_unused)
 {
 	return NULL;

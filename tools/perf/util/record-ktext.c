@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <linux/compiler.h>
 #include <linux/zalloc.h>
+#include "bpf-fetch.h"
 #include "bpf-sideband.h"
 #include "cap.h"
 #include "debug.h"
@@ -226,8 +227,14 @@ static void ktext_recorder__begin_log(struct ktext_recorder *kt)
 {
 	struct ksym_snapshot snapshot = { .drain = ktext_recorder__drain_sb, .data = kt, };
 
-	if (bpf_sideband__log(kt->sideband))
-		kt->logged = evlist__ksym_snapshot(kt->sb_evlist, &snapshot) == 0;
+	if (!bpf_sideband__log(kt->sideband))
+		return;
+	kt->logged = evlist__ksym_snapshot(kt->sb_evlist, &snapshot) == 0;
+	if (kt->logged)
+		return;
+	evlist__sb_lock(kt->sb_evlist);
+	bpf_sideband__drop_log(kt->sideband);
+	evlist__sb_unlock(kt->sb_evlist);
 }
 
 static const char *side_band_hint(int err)
@@ -242,10 +249,11 @@ static const char *side_band_hint(int err)
 /* Existing programs are still read. Who may not read any is not told of it each time. */
 static void ktext_recorder__cannot_follow(struct ktext_recorder *kt, int err)
 {
-	if (kt->sideband && perf_cap__capable(CAP_SYS_ADMIN)) {
+	if (kt->sideband && bpf_progs__can_read()) {
 		pr_warning("BPF programs that are loaded from now on will have no code: cannot open the event that reports them: %s%s.\n",
 			   strerror(-err), side_band_hint(err));
 		kt->unfollowed = true;
+		kt->counts.unfollowed = 1;
 	} else {
 		pr_debug("Couldn't start the side band thread: %s\n", strerror(-err));
 	}
