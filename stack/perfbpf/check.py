@@ -121,8 +121,8 @@ KINDS = {
          pytest("tests-perf", "tests/perf", 1200, "perf-base"))), "base", 120),
     "debug": Kind("the guest's tests with KASAN, lockdep, kmemleak and SELinux", (
         (TREE, KERNEL, BPF_SELFTESTS, script("kernel-debug", "kernel debug", 3600, "tree"),
-         pytest("tests-debug", "tests/full/test_debug.py", 5400, *IN_GUEST, "kernel-debug")),
-        (PERF, SELFTESTS, SAMPLES)), whole_minutes=150),
+         pytest("tests-debug", "tests/full/test_debug.py", 7800, *IN_GUEST, "kernel-debug")),
+        (PERF, SELFTESTS, SAMPLES)), whole_minutes=180),
     "prefixes": Kind("each prefix of the series is built, and all that depends on its last"
                      " patch", (
         (TREE, script("kernel-config", "kernel series config", 600, "tree"),
