@@ -32,6 +32,7 @@
 #define NOBODY		65534
 #define PROGS		10000
 #define LOADS		201
+#define LOADS_READERS	21	/* each waits for a turn of the CPU behind all readers */
 #define READERS		100
 #define EVENTS		100000
 #define TRACEFS		"/sys/kernel/tracing"
@@ -110,8 +111,8 @@ static void end_irqsoff(const char *who)
 	printf("irqsoff_%s %ld\n", who, max * 1000);
 }
 
-/* Median and maximum of loading and closing a program. */
-static void bench_loads(const char *who)
+/* Median and maximum of loading and closing a program @nr times. */
+static void bench_loads(const char *who, int nr)
 {
 	static __u64 times[LOADS];
 	bool irqsoff = has_irqsoff();
@@ -119,14 +120,14 @@ static void bench_loads(const char *who)
 
 	if (irqsoff)
 		begin_irqsoff();
-	for (i = 0; i < LOADS; i++) {
+	for (i = 0; i < nr; i++) {
 		times[i] = now();
 		close(load());
 		times[i] = now() - times[i];
 	}
-	qsort(times, LOADS, sizeof(*times), cmp_times);
-	printf("load_%s %llu\n", who, times[LOADS / 2]);
-	printf("load_%s_max %llu\n", who, times[LOADS - 1]);
+	qsort(times, nr, sizeof(*times), cmp_times);
+	printf("load_%s %llu\n", who, times[nr / 2]);
+	printf("load_%s_max %llu\n", who, times[nr - 1]);
 	if (irqsoff)
 		end_irqsoff(who);
 }
@@ -162,7 +163,7 @@ static void bench_readers(void)
 	sleep(1);
 	*readings = 0;
 	t0 = now();
-	bench_loads("readers");
+	bench_loads("readers", LOADS_READERS);
 	t0 = now() - t0;
 	if (*readings)
 		printf("reading %llu\n", t0 / *readings);
@@ -223,7 +224,7 @@ static void bench_attack(void)
 	if (read(ready[0], &c, 1) != 1)
 		die("starting the attack", EPIPE);
 	run_on(1);
-	bench_loads("attack");
+	bench_loads("attack", LOADS);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	ksym_rings__close(&rings);
@@ -240,7 +241,7 @@ int main(void)
 			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (readings == MAP_FAILED)
 		die("mmap", errno);
-	bench_loads("alone");
+	bench_loads("alone", LOADS);
 	bench_attack();
 	for (i = 0; i < PROGS; i++)
 		load();

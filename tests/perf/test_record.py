@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Iterator
 
@@ -135,6 +136,28 @@ def test_later_files_read_no_program_again(programs: list[str], tmp_path: Path) 
     assert more - queried == opened_again - opened, (queried, more, opened, opened_again)
 
 
+@pytest.mark.skipif(lacks("syslog") or not shutil.which("strace"), reason="needs root and strace")
+def test_program_loaded_while_perf_starts(programs: list[str], tmp_path: Path) -> None:
+    """It is counted once, though perf reads it as one that exists and is told of it as well."""
+    # perf's first call for BPF waits until the program is there; nobody hears of code that
+    # is hidden, so that all programs are in the count which perf prints
+    record = ["strace", "-f", "-o", "calls", "-e", "trace=bpf",
+              "-e", "inject=bpf:delay_enter=3000000:when=1", "setpriv", "--bounding-set", "-syslog",
+              "--inh-caps", "-syslog", str(perf_binary()), "record", "-e", "cpu-clock", "-o",
+              "perf.data", "sleep", "1"]
+    with subprocess.Popen(record, cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+                          env={**os.environ, "HOME": str(tmp_path)}) as recorder:
+        time.sleep(1.5)
+        new = bpf_syscalls.load_program("while_it_starts")
+        said = recorder.communicate(timeout=60)[1]
+    os.close(new)
+    header = run_perf(tmp_path, ["report", "--header-only", "-I", "-i", "perf.data"])
+    ids = set(re.findall("bpf_prog_info ([0-9]+)", header.out))
+    count = re.search(r"(\d+)/(\d+) BPF programs without code", said)
+    assert "while_it_starts" in header.out and len(ids) > len(programs), (str(header), said)
+    assert count and count[1] == count[2] == str(len(ids)), (said, ids)
+
+
 @pytest.mark.skipif(lacks("ipc_lock"), reason="needs root and setpriv")
 @pytest.mark.usefixtures("programs")
 def test_programs_that_cannot_be_followed(tmp_path: Path) -> None:
@@ -176,6 +199,58 @@ def test_ring_buffers_of_one_thread(tmp_path: Path) -> None:
     lengths = [int(line) for line in (tmp_path / "lengths").read_text().splitlines()]
     assert [length for length in lengths if length > SMALL_BYTES] == [
         (RING_PAGES + 1) * PAGE_BYTES], lengths
+
+
+SLOW = ("-a", "-e", "cpu-clock", "-F", "10")
+BYTES_OF_SAMPLES = 8 << 10      # no 10 samples a second make as many in two seconds
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="recording all tasks needs root")
+def test_files_smaller_than_their_beginning(tmp_path: Path) -> None:
+    """--switch-output=SIZE: what each file begins with, such as maps, does not end it."""
+    assert run_perf(tmp_path, ["record", *SLOW, "-o", "perf.data", "--", "true"]).status == 0
+    size = (tmp_path / "perf.data").stat().st_size
+    assert size > 2 * BYTES_OF_SAMPLES, size
+    result = run_perf(tmp_path, ["record", *SLOW, f"--switch-output={size // 2}B", "-o", "many",
+                                 "--", "sleep", "2"])
+    assert result.status == 0, str(result)
+    # the last one is begun at the end
+    assert len(list(tmp_path.glob("many.*"))) <= 2, str(result)
+
+
+def cpus_of_kernel_text(work: Path, *options: str, config: str = "") -> list[int]:
+    """The CPUs of the events that perf record opens for all tasks, when it records one."""
+    result = run_perf(work, ["record", "-vv", "-e", "cpu-clock", "-o", "perf.data", *options,
+                             "true"], config)
+    assert result.status == 0 and "Miscounted" not in result.err, str(result)
+    return sorted({int(cpu) for cpu in
+                   re.findall(r"sys_perf_event_open: pid -1 +cpu (\d+)", result.err)})
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="events of all tasks need root")
+def test_kernel_text_cpus(tmp_path: Path) -> None:
+    """--kernel-text-cpus and its config key keep perf record from all other CPUs."""
+    every = cpus_of_kernel_text(tmp_path)
+    last, key = every[-1], "[record]\n\tkernel-text-cpus = "
+    if len(every) < 2:
+        pytest.skip("needs two CPUs")
+    assert cpus_of_kernel_text(tmp_path, f"--kernel-text-cpus={last},32766") == [last]
+    assert cpus_of_kernel_text(tmp_path, config=f"{key}{last}\n") == [last]
+    assert cpus_of_kernel_text(tmp_path, "--kernel-text-cpus=0", config=f"{key}{last}\n") == [0]
+    assert cpus_of_kernel_text(tmp_path, "--no-kernel-text-cpus", config=f"{key}{last}\n") == every
+
+
+@pytest.mark.parametrize("command", ["record", "top"])
+def test_kernel_text_cpus_that_are_none(command: str, tmp_path: Path) -> None:
+    """What is no list of CPUs, or has none that is online, is told, with where it is from."""
+    for cpus in ("x", "0,x", "1-0", "", "0,,1", "0,-1", "0-"):
+        result = run_perf(tmp_path, [command, f"--kernel-text-cpus={cpus}"], timeout=20)
+        assert result.status > 0, str(result)
+        assert f"--kernel-text-cpus: '{cpus}' is no list of CPUs" in result.err, str(result)
+    result = run_perf(tmp_path, [command], config=f"[{command}]\n\tkernel-text-cpus = 32766\n")
+    assert result.status > 0, str(result)
+    said = f"{command}.kernel-text-cpus: none of the CPUs 32766 is online"
+    assert said in result.err, str(result)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="addresses in /proc/kallsyms need root")

@@ -186,7 +186,8 @@ bool bpf_progs__can_read(void)
  * @env: gets the info of those that it does not have
  * @cb: called for each of them, returns 0 or -errno
  * @data: passed to @cb
- * @counts: programs are added to loaded, described, hidden and failed
+ * @counts: programs that have not been counted are added to loaded, described, hidden and
+ *	    failed; or NULL
  *
  * A program that cannot be read does not affect the others.
  *
@@ -204,7 +205,7 @@ int perf_env__fetch_bpf_progs(struct perf_env *env,
 		node = perf_env__fetch_bpf_prog(env, id);
 		err = IS_ERR(node) ? PTR_ERR(node) : cb(node, data);
 		/* it was unloaded just now, before the recording */
-		if (err == -ENOENT)
+		if (err == -ENOENT || !counts || (!err && !perf_env__count_bpf_prog(env, id)))
 			continue;
 		bpf_sideband_counts__add(counts, node, err);
 	}

@@ -35,6 +35,8 @@
 #include <linux/zalloc.h>
 #include <sys/ioctl.h>
 #include <internal/xyarray.h>
+#include <perf/cpumap.h>
+#include <perf/evsel.h>
 #include <perf/event.h>
 #include "bpf-event.h"
 #include "bpf-fetch.h"
@@ -139,6 +141,8 @@ static void bpf_sideband__describe(struct bpf_sideband *sb, u32 id, int fd)
 	if (err < 0) {
 		pr_debug("Cannot read BPF program %u: %s\n", id, strerror(-err));
 		sb->counts.failed++;
+	} else if (!perf_env__count_bpf_prog(sb->env, id)) {
+		sb->counts.loaded--;
 	} else if (err) {
 		sb->counts.hidden++;
 	} else {
@@ -194,7 +198,7 @@ static int bpf_sideband__process(union perf_event *event, void *data)
 		return 0;
 	else if (event->bpf.type == PERF_BPF_EVENT_PROG_LOAD)
 		bpf_sideband__loaded(sb, event->bpf.id);
-	else if (event->bpf.type == PERF_BPF_EVENT_PROG_UNLOAD)
+	else if (event->bpf.type == PERF_BPF_EVENT_PROG_UNLOAD && !sb->env->bpf_progs.forget)
 		/* out of memory, it is kept to the end of the recording */
 		id_list__add(&sb->ended, event->bpf.id);
 	return 0;
@@ -304,14 +308,25 @@ size_t bpf_sideband__nr_unready(const struct bpf_sideband *sb)
 	return sb ? sb->queue.nr : 0;
 }
 
+/* evlist__add() has given it all CPUs */
+static void evsel__replace_cpus(struct evsel *evsel, struct perf_cpu_map *cpus)
+{
+	perf_cpu_map__put(evsel->core.cpus);
+	perf_cpu_map__put(evsel->core.pmu_cpus);
+	evsel->core.cpus = perf_cpu_map__get(cpus);
+	evsel->core.pmu_cpus = perf_cpu_map__get(cpus);
+}
+
 /**
  * bpf_sideband__add_event - add the event that the thread reads
  * @sb: must live longer than the thread
  * @evlist: the side-band events, not yet open
+ * @cpus: where to open it if it follows all tasks; NULL: everywhere
  *
  * Return: 0 or a negative number.
  */
-int bpf_sideband__add_event(struct bpf_sideband *sb, struct evlist *evlist)
+int bpf_sideband__add_event(struct bpf_sideband *sb, struct evlist *evlist,
+			    struct perf_cpu_map *cpus)
 {
 	struct perf_event_attr attr = {
 		.type	          = PERF_TYPE_SOFTWARE,
@@ -319,6 +334,7 @@ int bpf_sideband__add_event(struct bpf_sideband *sb, struct evlist *evlist)
 		.sample_id_all    = 1,
 		.watermark        = 1,
 		.bpf_event        = 1,
+		.read_format      = PERF_FORMAT_LOST,
 		.size	   = sizeof(attr), /* to capture ABI version */
 	};
 	int err;
@@ -337,6 +353,8 @@ int bpf_sideband__add_event(struct bpf_sideband *sb, struct evlist *evlist)
 	sb->evsel = evlist__last(evlist);
 	/* a program may run for any task, no matter which one loads it */
 	sb->evsel->core.system_wide = perf_can_record_cpu_wide();
+	if (sb->evsel->core.system_wide && cpus)
+		evsel__replace_cpus(sb->evsel, cpus);
 	sb->evsel->side_band.idle = bpf_sideband__idle;
 	return 0;
 }
@@ -389,6 +407,33 @@ void bpf_sideband__drop_log(struct bpf_sideband *sb)
 struct ksym_log *bpf_sideband__log(struct bpf_sideband *sb)
 {
 	return sb ? sb->log : NULL;
+}
+
+/**
+ * bpf_sideband__read_lost - count the records that the kernel could not write
+ * @sb: may be NULL; its evlist is locked, or its thread has stopped
+ *
+ * PERF_RECORD_LOST tells of them only before the next record, and there may be none.
+ *
+ * Return: the number of records since the event was opened.
+ */
+u64 bpf_sideband__read_lost(struct bpf_sideband *sb)
+{
+	struct perf_evsel *evsel = sb ? &sb->evsel->core : NULL;
+	u64 lost = 0;
+
+	if (!evsel)
+		return 0;
+	if (evsel->fd && evsel->attr.read_format & PERF_FORMAT_LOST) {
+		for (int cpu = 0; cpu < xyarray__max_x(evsel->fd); cpu++) {
+			struct perf_counts_values count = {};
+
+			if (!perf_evsel__read(evsel, cpu, /*thread=*/0, &count))
+				lost += count.lost;
+		}
+	}
+	sb->counts.lost = max(sb->counts.lost, lost);
+	return sb->counts.lost;
 }
 
 /**

@@ -10,6 +10,7 @@
 
 struct evlist;
 struct ksym_log;
+struct perf_cpu_map;
 struct perf_env;
 struct record_opts;
 
@@ -48,7 +49,8 @@ struct bpf_sideband;
 #ifdef HAVE_LIBBPF_SUPPORT
 struct bpf_sideband *bpf_sideband__new(struct perf_env *env);
 void bpf_sideband__delete(struct bpf_sideband *sb);
-int bpf_sideband__add_event(struct bpf_sideband *sb, struct evlist *evlist);
+int bpf_sideband__add_event(struct bpf_sideband *sb, struct evlist *evlist,
+			    struct perf_cpu_map *cpus);
 int bpf_sideband__keep_log(struct bpf_sideband *sb, const struct record_opts *opts);
 void bpf_sideband__drop_log(struct bpf_sideband *sb);
 struct ksym_log *bpf_sideband__log(struct bpf_sideband *sb);
@@ -57,6 +59,7 @@ void bpf_sideband__forget(struct bpf_sideband *sb);
 size_t bpf_sideband__nr_unready(const struct bpf_sideband *sb);
 bool bpf_sideband__wait(struct bpf_sideband *sb, int wait_ms,
 			const volatile sig_atomic_t *signals, int ignore);
+u64 bpf_sideband__read_lost(struct bpf_sideband *sb);
 void bpf_sideband__counts(const struct bpf_sideband *sb, struct bpf_sideband_counts *counts);
 int bpf_sideband_counts__fprintf(const struct bpf_sideband_counts *counts, FILE *fp);
 int bpf_sideband_counts__scnprintf(const struct bpf_sideband_counts *counts,
@@ -74,6 +77,11 @@ static inline void bpf_sideband__mark(struct bpf_sideband *sb __maybe_unused) { 
 static inline void bpf_sideband__forget(struct bpf_sideband *sb __maybe_unused) { }
 
 static inline size_t bpf_sideband__nr_unready(const struct bpf_sideband *sb __maybe_unused)
+{
+	return 0;
+}
+
+static inline u64 bpf_sideband__read_lost(struct bpf_sideband *sb __maybe_unused)
 {
 	return 0;
 }

@@ -16,8 +16,12 @@
  *   summary     tells the user how many programs have no code, and why
  */
 #include <errno.h>
+#include <string.h>
+#include <linux/ctype.h>
 #include <linux/compiler.h>
 #include <linux/zalloc.h>
+#include <perf/cpumap.h>
+#include <subcmd/parse-options.h>
 #include "bpf-fetch.h"
 #include "bpf-sideband.h"
 #include "cap.h"
@@ -54,6 +58,69 @@ struct ktext_recorder {
 	/* existing text has been synthesized, so that samples may follow */
 	bool			started;
 };
+
+/* perf_cpu_map__new() returns all CPUs if it does not understand the end */
+static bool is_list_of_numbers(const char *list)
+{
+	char last = ',';
+
+	for (; *list; last = *list++) {
+		if (!isdigit(*list) && !(isdigit(last) && strchr(",-", *list)))
+			return false;
+	}
+	return isdigit(last);
+}
+
+/**
+ * record_opts__set_kernel_text_cpus - name the CPUs of the events that report kernel text
+ * @opts: kernel_text_cpus is set
+ * @name: of the option or the config key, for messages
+ * @list: CPUs, as of --cpu
+ *
+ * Return: 0 or a negative number.
+ */
+int record_opts__set_kernel_text_cpus(struct record_opts *opts, const char *name,
+				      const char *list)
+{
+	struct perf_cpu_map *cpus = NULL, *online;
+
+	if (is_list_of_numbers(list))
+		cpus = perf_cpu_map__new(list);
+	if (!cpus) {
+		pr_err("%s: '%s' is no list of CPUs. One is 0-3,8\n", name, list);
+		return -EINVAL;
+	}
+
+	online = perf_cpu_map__new_online_cpus();
+	perf_cpu_map__put(opts->kernel_text_cpus);
+	opts->kernel_text_cpus = perf_cpu_map__intersect(online, cpus);
+	perf_cpu_map__put(online);
+	perf_cpu_map__put(cpus);
+	if (!opts->kernel_text_cpus) {
+		pr_err("%s: none of the CPUs %s is online\n", name, list);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/**
+ * parse_kernel_text_cpus - callback of --kernel-text-cpus
+ * @opt: its value is the struct record_opts
+ * @list: the argument
+ * @unset: --no-kernel-text-cpus: all CPUs, whatever the config says
+ *
+ * Return: 0 or a negative number.
+ */
+int parse_kernel_text_cpus(const struct option *opt, const char *list, int unset)
+{
+	struct record_opts *opts = opt->value;
+
+	if (!unset)
+		return record_opts__set_kernel_text_cpus(opts, "--kernel-text-cpus", list);
+	perf_cpu_map__put(opts->kernel_text_cpus);
+	opts->kernel_text_cpus = NULL;
+	return 0;
+}
 
 /*
  * The text of a BPF program or a module may be in the samples of any task, no matter
@@ -105,7 +172,7 @@ int ktext_recorder__config(struct record_opts *opts, struct evlist *evlist)
 	if (!needs_kernel_text_event(opts, evlist))
 		return 0;
 
-	evsel = evlist__add_dummy_on_all_cpus(evlist);
+	evsel = evlist__add_dummy_on_cpus(evlist, opts->kernel_text_cpus);
 	if (!evsel)
 		return -ENOMEM;
 
@@ -150,6 +217,8 @@ void ktext_recorder__delete(struct ktext_recorder *kt)
 		return;
 	ktext_recorder__stop(kt, /*nr_signals=*/-1);
 	bpf_sideband__delete(kt->sideband);
+	perf_cpu_map__put(kt->opts->kernel_text_cpus);
+	kt->opts->kernel_text_cpus = NULL;
 	free(kt);
 }
 
@@ -192,8 +261,10 @@ static int ktext_recorder__follow_bpf(struct ktext_recorder *kt)
 		return -ENOMEM;
 	}
 
+	ktext_recorder__env(kt)->bpf_progs.forget = kt->ops.forget;
 	kt->sideband = bpf_sideband__new(ktext_recorder__env(kt));
-	if (!kt->sideband || bpf_sideband__add_event(kt->sideband, kt->sb_evlist)) {
+	if (!kt->sideband ||
+	    bpf_sideband__add_event(kt->sideband, kt->sb_evlist, kt->opts->kernel_text_cpus)) {
 		pr_err("Couldn't ask for PERF_RECORD_BPF_EVENT side band events.\n.");
 		evlist__put(kt->sb_evlist);
 		kt->sb_evlist = NULL;
@@ -336,11 +407,25 @@ static bool ktext_recorder__write_log(struct ktext_recorder *kt)
 	return err >= 0;
 }
 
-/* Return: true if the kernel has reported existing text, so that there is no need to. */
+/* Has the thread lost records, which the log then lacks? */
+static bool ktext_recorder__lost(struct ktext_recorder *kt)
+{
+	u64 lost;
+
+	evlist__sb_lock(kt->sb_evlist);
+	lost = bpf_sideband__read_lost(kt->sideband);
+	evlist__sb_unlock(kt->sb_evlist);
+	return lost > 0;
+}
+
+/*
+ * Return: true if the kernel has reported existing text, so that there is no need to. If
+ * the log is not complete, programs that are still loaded are written as well.
+ */
 static bool ktext_recorder__replays(struct ktext_recorder *kt)
 {
 	if (kt->opts->tail_synthesize || kt->started)
-		return ktext_recorder__write_log(kt);
+		return ktext_recorder__write_log(kt) && !ktext_recorder__lost(kt);
 	return ktext_recorder__snapshot(kt);
 }
 
@@ -359,15 +444,14 @@ static bool ktext_recorder__replays(struct ktext_recorder *kt)
 int ktext_recorder__synthesize(struct ktext_recorder *kt)
 {
 	bool replayed = ktext_recorder__replays(kt);
-	struct bpf_sideband_counts counts = {};
+	/* later files have the same programs, or some that the side band counts */
+	bool count = !kt->started && !kt->opts->tail_synthesize && !kt->logged;
 	int err = 0;
 
 	if (!kt->opts->no_bpf_event)
 		err = perf_event__synthesize_bpf_events(kt->session, ktext_recorder__env(kt),
-							kt->ops.process, replayed, &counts);
-	/* later files have the same programs, or some that the side band counts */
-	if (!kt->started && !kt->opts->tail_synthesize && !kt->logged)
-		kt->before = counts;
+							kt->ops.process, replayed,
+							count ? &kt->before : NULL);
 	kt->started = true;
 	return err;
 }
@@ -521,12 +605,12 @@ void ktext_recorder__stop(struct ktext_recorder *kt, int nr_signals)
 {
 	if (!kt)
 		return;
-	if (nr_signals >= 0 && kt->sb_evlist) {
+	if (kt->sb_evlist) {
 		evlist__join_sb_thread(kt->sb_evlist);
-		ktext_recorder__wait(kt, nr_signals);
+		if (nr_signals >= 0)
+			ktext_recorder__wait(kt, nr_signals);
+		bpf_sideband__read_lost(kt->sideband);
 		evlist__put(kt->sb_evlist);
-	} else {
-		evlist__stop_sb_thread(kt->sb_evlist);
 	}
 	kt->sb_evlist = NULL;
 	ktext_recorder__count(kt);

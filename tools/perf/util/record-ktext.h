@@ -8,6 +8,7 @@
 #include "synthetic-events.h"
 
 struct evlist;
+struct option;
 struct perf_session;
 struct record_opts;
 
@@ -19,6 +20,8 @@ struct record_opts;
  * @checkpoint: makes the file valid before a long wait, in case perf is killed
  * @end_signals: number of SIGINT and SIGTERM, counted by their handler: they end the
  *		 wait for programs that the kernel is still unloading
+ * @forget: free the info of programs that have ended and are in no dso, for a command
+ *	    that never writes it
  * @keep_log: a file may have samples in text that ended before it was synthesized
  */
 struct ktext_ops {
@@ -26,11 +29,15 @@ struct ktext_ops {
 	int (*drain)(const struct perf_tool *tool);
 	void (*checkpoint)(const struct perf_tool *tool);
 	const volatile sig_atomic_t *end_signals;
+	bool forget;
 	bool keep_log;
 };
 
 struct ktext_recorder;
 
+int record_opts__set_kernel_text_cpus(struct record_opts *opts, const char *name,
+				      const char *list);
+int parse_kernel_text_cpus(const struct option *opt, const char *list, int unset);
 int ktext_recorder__config(struct record_opts *opts, struct evlist *evlist);
 struct ktext_recorder *ktext_recorder__new(struct perf_session *session,
 					   struct record_opts *opts,
