@@ -105,4 +105,18 @@ for file in "$dir"/perf.data.2*; do
 	((nr && ++files))
 done
 ((back && files > 1 && known < programs / 2)) || failed=1
+
+# A flight recorder's file, which has no samples until the recording ends, does not grow
+# meanwhile either.
+# shellcheck disable=SC2016 # expanded there
+perf record -o "$dir/perf.data" --overwrite -m 8 -a -e cpu-clock -F 99 -- sh -ec '
+	size() { sleep 1; stat -c %s "$1"; }
+	size "$2"; "$1" 50 2 >/dev/null; size "$2"' - \
+	"${SELFTESTS:?}/perf_events/bpf_load_cycles" "$dir/perf.data" >"$dir/sizes" 2>"$dir/said" || {
+	cat "$dir/said"
+	exit 1
+}
+read -r -d "" before after <"$dir/sizes"
+echo "the file has $before bytes, and $after when 50 programs have come and gone"
+((before > 0 && before == after)) || failed=1
 exit "$failed"

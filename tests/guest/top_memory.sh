@@ -3,7 +3,8 @@
 # Does perf top free what it knows of BPF programs that have ended? Programs are loaded, run
 # and unloaded while it runs: when so many more have come and gone, it has no more memory.
 # With -z it drops the samples of the table before, which would keep their programs. What
-# is free in its heap after the first thousands is enough for those that follow.
+# is free in its heap after the first thousands is enough for those that follow. With -C
+# it has no ring buffer on the CPU where they end.
 #
 # TOP_PROGRAMS (2000) is how many, in each round.
 set -u
@@ -13,19 +14,36 @@ source "${BASH_SOURCE[0]%/*}/perf_top.bash"
 
 programs=${TOP_PROGRAMS:-2000}
 max_bytes=256	# of each program: all that is known of it takes a kilobyte
+failed=0
 
 # round N: the memory of perf top in KiB when N more programs have come and gone
 round()
 {
-	"${SELFTESTS:?}/perf_events/bpf_load_cycles" "$1" 2 >"$dir/loaded" || return
+	taskset -c 1 "${SELFTESTS:?}/perf_events/bpf_load_cycles" "$1" 2 >"$dir/loaded" || return
 	sleep 5		# the last of them have left the table
 	awk '/^VmRSS:/ { print $2 }' "/proc/$top/status"
 }
 
-start_top -a -z -F 99 || exit 1
-round "$programs" >/dev/null || exit 1
-round "$programs" >/dev/null || exit 1
-before=$(round "$programs") && after=$(round "$programs") || exit 1
-grown=$(((after - before) * 1024 / programs))
-echo "memory: $before KiB after $programs programs, $after KiB after as many more: $grown bytes each"
-((grown <= max_bytes))
+# judge ROUNDS ARG...: perf top with these arguments after so many rounds, and the next two
+judge()
+{
+	local i before after grown
+
+	: >"$dir/shown"
+	start_top "${@:2}" -z -F 99 || exit 1
+	for ((i = 0; i < $1; i++)); do
+		round "$programs" >/dev/null || exit 1
+	done
+	before=$(round "$programs") && after=$(round "$programs") || exit 1
+	kill "$top"
+	wait "$top" 2>/dev/null
+	grown=$(((after - before) * 1024 / programs))
+	echo "perf top ${*:2}: $before KiB after $programs programs," \
+		"$after KiB after as many more: $grown bytes each"
+	((grown <= max_bytes)) || failed=1
+}
+
+judge 2 -a
+programs=$((programs / 2))
+judge 1 -C 0
+exit "$failed"

@@ -246,11 +246,28 @@ def test_kernel_text_cpus_that_are_none(command: str, tmp_path: Path) -> None:
     for cpus in ("x", "0,x", "1-0", "", "0,,1", "0,-1", "0-"):
         result = run_perf(tmp_path, [command, f"--kernel-text-cpus={cpus}"], timeout=20)
         assert result.status > 0, str(result)
-        assert f"--kernel-text-cpus: '{cpus}' is no list of CPUs" in result.err, str(result)
+        said = f"kernel-text-cpus: '{cpus}' is not a list of CPUs, such as 0-3,8"
+        assert said in result.err, str(result)
     result = run_perf(tmp_path, [command], config=f"[{command}]\n\tkernel-text-cpus = 32766\n")
     assert result.status > 0, str(result)
-    said = f"{command}.kernel-text-cpus: none of the CPUs 32766 is online"
-    assert said in result.err, str(result)
+    assert "kernel-text-cpus: none of the CPUs 32766 is online" in result.err, str(result)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="recording all tasks needs root")
+def test_kernel_text_cpus_are_told(tmp_path: Path) -> None:
+    """What --kernel-text-cpus leaves out is told, and undone by --no-kernel-text-cpus."""
+    if len(cpus_of_kernel_text(tmp_path)) < 2:
+        pytest.skip("needs two CPUs")
+    record = ["record", "-o", "perf.data", "-a", "-e", "cpu-clock"]
+    said = "those loaded during the recording on CPUs outside kernel-text-cpus"
+    result = run_perf(tmp_path, [*record, "--kernel-text-cpus=0", "true"])
+    assert result.status == 0 and said in result.err, str(result)
+    result = run_perf(tmp_path, [*record, "--no-kernel-text-cpus", "true"],
+                      config="[record]\n\tkernel-text-cpus = 32766\n")
+    assert result.status == 0 and "kernel-text-cpus" not in result.err, str(result)
+    result = run_perf(tmp_path, [*record, "--kcore", "--kernel-text-cpus=0", "true"])
+    # /proc/kcore may not be readable here
+    assert "kernel-text-cpus is ignored" in result.err, str(result)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="addresses in /proc/kallsyms need root")

@@ -29,6 +29,7 @@ SUITES = [
     Suite("Code of BPF functions", both=False),
     Suite("BPF prologues of probe points", both=False),
     Suite("Dynamic kernel text", both=False),
+    Suite("Log of kernel text", both=False),
     Suite("Fields of perf_event_attr for BPF programs", both=False),
     Suite("DSO data tests"),
     Suite("Maps - per process mmaps abstraction"),

@@ -157,8 +157,14 @@ static struct bpf_prog_info_node *perf_env__fetch_bpf_prog(struct perf_env *env,
 	return node;
 }
 
-static void bpf_sideband_counts__add(struct bpf_sideband_counts *counts,
-				     const struct bpf_prog_info_node *node, int err)
+/**
+ * bpf_sideband_counts__add - count a program
+ * @counts: it is added to loaded, and to described, hidden or failed
+ * @node: its info; unused if @err
+ * @err: 0, or it could not be read
+ */
+void bpf_sideband_counts__add(struct bpf_sideband_counts *counts,
+			      const struct bpf_prog_info_node *node, int err)
 {
 	counts->loaded++;
 	if (err)

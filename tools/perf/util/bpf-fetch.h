@@ -8,6 +8,8 @@ struct bpf_prog_info_node;
 struct bpf_sideband_counts;
 struct perf_env;
 
+void bpf_sideband_counts__add(struct bpf_sideband_counts *counts,
+			      const struct bpf_prog_info_node *node, int err);
 int perf_env__add_bpf_info(struct perf_env *env, int fd);
 int perf_env__fetch_bpf_progs(struct perf_env *env,
 			      int (*cb)(struct bpf_prog_info_node *node, void *data),

@@ -6,7 +6,8 @@
  * the header. perf top may run for months while programs come and go, so it frees the info
  * of a program when
  *
- *   - the records have told of its end: all samples in it have been processed, and
+ *   - the side-band thread has heard of its end, and all samples that were in the ring
+ *     buffers then have been processed, see ENDED_CALLS in bpf-sideband.c, and
  *   - no dso of its functions is left: no map, histogram entry or listing shows it.
  *
  * A dso holds a reference to the info, and has a pointer to the env too, which it must
@@ -15,7 +16,7 @@
  * programs in it, which costs each of them a constant time.
  *
  * Only the thread that processes the records calls this. The side-band thread adds
- * programs meanwhile, and uses none of those that it has added.
+ * programs meanwhile, and uses none of those that it has added, except under the lock.
  */
 #include <linux/kernel.h>
 #include <linux/list.h>
@@ -77,8 +78,8 @@ static u32 perf_env__forget_bpf_progs(struct perf_env *env)
 }
 
 /**
- * perf_env__bpf_prog_unloaded - a program has ended
- * @env: of perf top, see bpf_progs.forget
+ * perf_env__bpf_prog_unloaded - a program has ended, and has no more samples
+ * @env: of perf top
  * @id: of the program; no effect if it is not in @env
  *
  * Any info in @env that has ended may be freed, if no dso holds it.

@@ -134,7 +134,7 @@ static struct bpf_lines *env__bpf_lines(struct perf_env *env, u32 id)
  * @dso: a BPF function, of type DSO_BINARY_TYPE__BPF_PROG_INFO
  * @addr: memory address of the instruction, in the recorded kernel
  *
- * Return: the line, which lives as long as the dso's perf_env, or NULL if the
+ * Return: the line, which lives as long as the dso has its program, or NULL if the
  * program has no line for @addr or @addr is not in the function.
  */
 const struct bpf_line *dso__bpf_line(struct dso *dso, u64 addr)

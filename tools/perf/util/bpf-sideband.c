@@ -40,6 +40,7 @@
 #include <perf/event.h>
 #include "bpf-event.h"
 #include "bpf-fetch.h"
+#include "bpf-forget.h"
 #include "bpf-sideband.h"
 #include "debug.h"
 #include "env.h"
@@ -55,6 +56,14 @@
 /* Some hundred thousand records: few ring buffers reach that far back */
 #define LOG_MAX_BYTES	(16 << 20)
 
+/*
+ * perf top: if a program had ended at a call of bpf_sideband__tell_ended(), its last
+ * samples have been processed after so many more. Another thread reads all ring buffers in
+ * a round meanwhile, and a round lies between two calls, or across one: what is read in the
+ * first round that begins after the call is processed before the second one after it.
+ */
+#define ENDED_CALLS	2
+
 /* Ids of programs, the oldest first */
 struct id_list {
 	u32	*ids;
@@ -64,14 +73,20 @@ struct id_list {
 
 struct bpf_sideband {
 	struct perf_env			*env;
+	/* NULL when the thread has stopped for good */
 	struct evsel			*evsel;
 	/* protected by evlist__sb_lock() from here on, while the thread runs */
 	struct bpf_sideband_counts	counts;
 	/* unloaded programs that the kernel may have retained */
 	struct id_list			queue;
-	/* programs that were unloaded; the first nr_marked of them before the mark */
+	/*
+	 * Programs that were unloaded; the first nr_marked of them before the mark. If
+	 * there is a log, those that it has dropped.
+	 */
 	struct id_list			ended;
 	size_t				nr_marked;
+	/* perf top: how many of them had ended at each of the last calls */
+	size_t				nr_ended[ENDED_CALLS];
 	/* records of kernel text, see bpf_sideband__keep_log(); or NULL */
 	struct ksym_log			*log;
 	u64				log_mark;
@@ -132,6 +147,47 @@ static bool id_list__has(const struct id_list *list, u32 id)
 	return false;
 }
 
+/*
+ * Call @forget for the first @nr programs of those that were unloaded. Programs in the
+ * queue, which have not been read yet, stay in the list until the next call.
+ * Return: the number of programs that are taken off the list.
+ */
+static size_t bpf_sideband__drop(struct bpf_sideband *sb, size_t nr,
+				 void (*forget)(struct perf_env *env, __u32 id))
+{
+	size_t i, kept = 0;
+
+	for (i = 0; i < sb->ended.nr; i++) {
+		u32 id = sb->ended.ids[i];
+
+		if (i < nr && !id_list__has(&sb->queue, id))
+			forget(sb->env, id);
+		else
+			sb->ended.ids[kept++] = id;
+	}
+	sb->ended.nr = kept;
+	return i - kept;
+}
+
+static void bpf_sideband__missed(struct bpf_sideband *sb, u64 *why)
+{
+	sb->counts.loaded++;
+	(*why)++;
+}
+
+/*
+ * Count a program, unless it was counted when perf read those that exist.
+ * Return: false if its info is not in the env.
+ */
+static bool bpf_sideband__has_read(struct bpf_sideband *sb, u32 id)
+{
+	const struct bpf_prog_info_node *node = perf_env__find_bpf_prog_info(sb->env, id);
+
+	if (node && perf_env__count_bpf_prog(sb->env, id))
+		bpf_sideband_counts__add(&sb->counts, node, /*err=*/0);
+	return node;
+}
+
 /* Read and count a program. Closes @fd. */
 static void bpf_sideband__describe(struct bpf_sideband *sb, u32 id, int fd)
 {
@@ -140,41 +196,61 @@ static void bpf_sideband__describe(struct bpf_sideband *sb, u32 id, int fd)
 	close(fd);
 	if (err < 0) {
 		pr_debug("Cannot read BPF program %u: %s\n", id, strerror(-err));
-		sb->counts.failed++;
-	} else if (!perf_env__count_bpf_prog(sb->env, id)) {
-		sb->counts.loaded--;
-	} else if (err) {
-		sb->counts.hidden++;
+		bpf_sideband__missed(sb, &sb->counts.failed);
 	} else {
-		sb->counts.described++;
+		bpf_sideband__has_read(sb, id);
 	}
 }
 
 static void bpf_sideband__loaded(struct bpf_sideband *sb, u32 id)
 {
-	int fd = bpf_prog_get_fd_by_id(id), err = errno;
+	int fd, err;
 
-	sb->counts.loaded++;
+	if (bpf_sideband__has_read(sb, id))
+		return;
+
+	fd = bpf_prog_get_fd_by_id(id);
+	err = errno;
 	if (fd >= 0) {
 		bpf_sideband__describe(sb, id, fd);
 	} else if (err == EPERM) {
-		sb->counts.denied++;
+		bpf_sideband__missed(sb, &sb->counts.denied);
 	} else if (err == ENOENT && !sb->evsel->core.attr.bpf_retain) {
-		sb->counts.gone++;
+		bpf_sideband__missed(sb, &sb->counts.gone);
 	} else if (err != ENOENT || id_list__add(&sb->queue, id)) {
 		pr_debug("Cannot open BPF program %u: %s\n", id, strerror(err));
-		sb->counts.failed++;
+		bpf_sideband__missed(sb, &sb->counts.failed);
 	}
+}
+
+/* The log has dropped the records of a program. Out of memory, it is kept to the end. */
+static void bpf_sideband__dropped(u32 id, void *data)
+{
+	struct bpf_sideband *sb = data;
+
+	id_list__add(&sb->ended, id);
+}
+
+static void bpf_sideband__forget_first(struct bpf_sideband *sb, size_t nr)
+{
+	if (!nr)
+		return;
+	bpf_sideband__drop(sb, nr, perf_env__remove_bpf_prog_info);
+	perf_env__remove_unused_btfs(sb->env);
 }
 
 static void bpf_sideband__add_to_log(struct bpf_sideband *sb, const union perf_event *event)
 {
 	size_t size = event->header.size - evsel__id_hdr_size(sb->evsel);
+	size_t nr_ended = sb->ended.nr;
 	u64 time;
 
 	if (evsel__parse_sample_timestamp(sb->evsel, (union perf_event *)event, &time) ||
 	    ksym_log__add(sb->log, event, size, time))
 		sb->counts.lost++;
+	/* it had to be pruned */
+	if (sb->ended.nr > nr_ended)
+		bpf_sideband__forget_first(sb, sb->ended.nr);
 }
 
 /* The event gets no maps of tasks, and those of the kernel are of modules. */
@@ -198,7 +274,7 @@ static int bpf_sideband__process(union perf_event *event, void *data)
 		return 0;
 	else if (event->bpf.type == PERF_BPF_EVENT_PROG_LOAD)
 		bpf_sideband__loaded(sb, event->bpf.id);
-	else if (event->bpf.type == PERF_BPF_EVENT_PROG_UNLOAD && !sb->env->bpf_progs.forget)
+	else if (event->bpf.type == PERF_BPF_EVENT_PROG_UNLOAD && !sb->log)
 		/* out of memory, it is kept to the end of the recording */
 		id_list__add(&sb->ended, event->bpf.id);
 	return 0;
@@ -226,11 +302,11 @@ static void bpf_sideband__ask(struct bpf_sideband *sb)
 			sb->queue.ids[kept++] = id;
 			not_ready++;
 		} else if (errno == ENOENT) {
-			sb->counts.evicted++;
+			bpf_sideband__missed(sb, &sb->counts.evicted);
 		} else {
 			pr_debug("Cannot open unloaded BPF program %u: %s\n",
 				 id, strerror(errno));
-			sb->counts.failed++;
+			bpf_sideband__missed(sb, &sb->counts.failed);
 		}
 	}
 	sb->queue.nr = kept;
@@ -263,38 +339,47 @@ void bpf_sideband__mark(struct bpf_sideband *sb)
 {
 	if (!sb)
 		return;
-	sb->nr_marked = sb->ended.nr;
 	if (sb->log)
 		sb->log_mark = ksym_log__mark(sb->log);
+	else
+		sb->nr_marked = sb->ended.nr;
 }
 
 /**
  * bpf_sideband__forget - drop the programs that had been unloaded at the mark
  * @sb: may be NULL; its evlist is locked
  *
- * Call it when the file with their samples is complete. Programs in the queue, which
- * have not been read yet, are kept until the next call.
+ * Call it when the file with their samples is complete.
  */
 void bpf_sideband__forget(struct bpf_sideband *sb)
 {
-	size_t i, kept = 0;
-
-	if (sb && sb->log)
+	if (!sb)
+		return;
+	if (sb->log) {
 		ksym_log__prune(sb->log, sb->log_mark);
-	if (!sb || !sb->nr_marked)
+		sb->nr_marked = sb->ended.nr;
+	}
+	bpf_sideband__forget_first(sb, sb->nr_marked);
+	sb->nr_marked = 0;
+}
+
+/**
+ * bpf_sideband__tell_ended - tell the env of programs whose samples have been processed
+ * @sb: may be NULL; its evlist is locked
+ *
+ * perf top calls it when it has processed the records that it had, see ENDED_CALLS.
+ */
+void bpf_sideband__tell_ended(struct bpf_sideband *sb)
+{
+	size_t nr, i;
+
+	if (!sb || !sb->ended.nr)
 		return;
 
-	for (i = 0; i < sb->ended.nr; i++) {
-		u32 id = sb->ended.ids[i];
-
-		if (i < sb->nr_marked && !id_list__has(&sb->queue, id))
-			perf_env__remove_bpf_prog_info(sb->env, id);
-		else
-			sb->ended.ids[kept++] = id;
-	}
-	sb->ended.nr = kept;
-	sb->nr_marked = 0;
-	perf_env__remove_unused_btfs(sb->env);
+	nr = bpf_sideband__drop(sb, sb->nr_ended[0], perf_env__bpf_prog_unloaded);
+	for (i = 0; i + 1 < ENDED_CALLS; i++)
+		sb->nr_ended[i] = sb->nr_ended[i + 1] - nr;
+	sb->nr_ended[i] = sb->ended.nr;
 }
 
 /**
@@ -371,7 +456,7 @@ int bpf_sideband__keep_log(struct bpf_sideband *sb, const struct record_opts *op
 	struct perf_event_attr *attr = &sb->evsel->core.attr;
 	struct evsel *evsel;
 
-	sb->log = ksym_log__new(LOG_MAX_BYTES);
+	sb->log = ksym_log__new(LOG_MAX_BYTES, bpf_sideband__dropped, sb);
 	if (!sb->log)
 		return -ENOMEM;
 
@@ -386,6 +471,19 @@ int bpf_sideband__keep_log(struct bpf_sideband *sb, const struct record_opts *op
 			evsel->core.attr.clockid = opts->clockid;
 	}
 	return 0;
+}
+
+/**
+ * bpf_sideband__uncount_denied - do not count the programs that existed when the log began
+ * @sb: its evlist is locked; it has read the snapshot that the log begins with
+ *
+ * Who may not read BPF programs is told how many are loaded during the recording, not how
+ * many there are.
+ */
+void bpf_sideband__uncount_denied(struct bpf_sideband *sb)
+{
+	sb->counts.loaded -= sb->counts.denied;
+	sb->counts.denied = 0;
 }
 
 /**
@@ -409,6 +507,23 @@ struct ksym_log *bpf_sideband__log(struct bpf_sideband *sb)
 	return sb ? sb->log : NULL;
 }
 
+static u64 evsel__read_lost(struct perf_evsel *evsel)
+{
+	u64 lost = 0;
+
+	if (!evsel->fd || !(evsel->attr.read_format & PERF_FORMAT_LOST))
+		return 0;
+	for (int cpu = 0; cpu < xyarray__max_x(evsel->fd); cpu++) {
+		for (int thread = 0; thread < xyarray__max_y(evsel->fd); thread++) {
+			struct perf_counts_values count = {};
+
+			if (!perf_evsel__read(evsel, cpu, thread, &count))
+				lost += count.lost;
+		}
+	}
+	return lost;
+}
+
 /**
  * bpf_sideband__read_lost - count the records that the kernel could not write
  * @sb: may be NULL; its evlist is locked, or its thread has stopped
@@ -419,21 +534,23 @@ struct ksym_log *bpf_sideband__log(struct bpf_sideband *sb)
  */
 u64 bpf_sideband__read_lost(struct bpf_sideband *sb)
 {
-	struct perf_evsel *evsel = sb ? &sb->evsel->core : NULL;
-	u64 lost = 0;
-
-	if (!evsel)
+	if (!sb)
 		return 0;
-	if (evsel->fd && evsel->attr.read_format & PERF_FORMAT_LOST) {
-		for (int cpu = 0; cpu < xyarray__max_x(evsel->fd); cpu++) {
-			struct perf_counts_values count = {};
-
-			if (!perf_evsel__read(evsel, cpu, /*thread=*/0, &count))
-				lost += count.lost;
-		}
-	}
-	sb->counts.lost = max(sb->counts.lost, lost);
+	if (sb->evsel)
+		sb->counts.lost = max(sb->counts.lost, evsel__read_lost(&sb->evsel->core));
 	return sb->counts.lost;
+}
+
+/**
+ * bpf_sideband__stop - count the last records that were lost
+ * @sb: may be NULL; its thread has stopped, and its evlist is about to go
+ */
+void bpf_sideband__stop(struct bpf_sideband *sb)
+{
+	if (!sb)
+		return;
+	bpf_sideband__read_lost(sb);
+	sb->evsel = NULL;
 }
 
 /**
@@ -472,6 +589,7 @@ void bpf_sideband__counts(const struct bpf_sideband *sb, struct bpf_sideband_cou
 		return;
 	*counts = sb->counts;
 	counts->unready = sb->queue.nr;
+	counts->loaded += sb->queue.nr;
 }
 
 static const struct {
@@ -501,6 +619,7 @@ static const struct {
 int bpf_sideband_counts__scnprintf(const struct bpf_sideband_counts *counts,
 				   const char *prefix, char *buf, size_t size)
 {
+	bool some = counts->unfollowed == BPF_UNFOLLOWED_CPUS;
 	int printed = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++) {
@@ -511,8 +630,10 @@ int bpf_sideband_counts__scnprintf(const struct bpf_sideband_counts *counts,
 					     "%s%" PRIu64 " %s\n", prefix, nr, reasons[i].why);
 	}
 	if (counts->unfollowed)
-		printed += scnprintf(buf + printed, size - printed, "%s%s\n", prefix,
-				     "those loaded during the recording have none and are not counted: perf could not follow them");
+		printed += scnprintf(buf + printed, size - printed,
+				     "%sthose loaded during the recording%s have none and are not counted%s\n",
+				     prefix, some ? " on CPUs outside kernel-text-cpus" : "",
+				     some ? "" : ": perf could not follow them");
 	return printed;
 }
 

@@ -28,8 +28,8 @@ struct record_opts;
  * @unready: still being unloaded when perf ended
  * @failed: could not be read
  * @lost: number of records that were lost; some may have been of programs
- * @unfollowed: 1 if programs that were loaded during the recording are in no count,
- *		as perf could not follow them
+ * @unfollowed: programs that were loaded during the recording are in no count: 0 none,
+ *		BPF_UNFOLLOWED_ALL or BPF_UNFOLLOWED_CPUS
  */
 struct bpf_sideband_counts {
 	u64 loaded;
@@ -44,6 +44,10 @@ struct bpf_sideband_counts {
 	u64 unfollowed;
 };
 
+/* perf could not open the event that reports programs, or opened it on some CPUs only */
+#define BPF_UNFOLLOWED_ALL	1
+#define BPF_UNFOLLOWED_CPUS	2
+
 struct bpf_sideband;
 
 #ifdef HAVE_LIBBPF_SUPPORT
@@ -52,19 +56,23 @@ void bpf_sideband__delete(struct bpf_sideband *sb);
 int bpf_sideband__add_event(struct bpf_sideband *sb, struct evlist *evlist,
 			    struct perf_cpu_map *cpus);
 int bpf_sideband__keep_log(struct bpf_sideband *sb, const struct record_opts *opts);
+void bpf_sideband__uncount_denied(struct bpf_sideband *sb);
 void bpf_sideband__drop_log(struct bpf_sideband *sb);
 struct ksym_log *bpf_sideband__log(struct bpf_sideband *sb);
 void bpf_sideband__mark(struct bpf_sideband *sb);
 void bpf_sideband__forget(struct bpf_sideband *sb);
+void bpf_sideband__tell_ended(struct bpf_sideband *sb);
 size_t bpf_sideband__nr_unready(const struct bpf_sideband *sb);
 bool bpf_sideband__wait(struct bpf_sideband *sb, int wait_ms,
 			const volatile sig_atomic_t *signals, int ignore);
 u64 bpf_sideband__read_lost(struct bpf_sideband *sb);
+void bpf_sideband__stop(struct bpf_sideband *sb);
 void bpf_sideband__counts(const struct bpf_sideband *sb, struct bpf_sideband_counts *counts);
 int bpf_sideband_counts__fprintf(const struct bpf_sideband_counts *counts, FILE *fp);
 int bpf_sideband_counts__scnprintf(const struct bpf_sideband_counts *counts,
 				   const char *prefix, char *buf, size_t size);
 #else
+static inline void bpf_sideband__uncount_denied(struct bpf_sideband *sb __maybe_unused) { }
 static inline void bpf_sideband__drop_log(struct bpf_sideband *sb __maybe_unused) { }
 static inline struct ksym_log *bpf_sideband__log(struct bpf_sideband *sb __maybe_unused)
 {
@@ -75,6 +83,7 @@ static inline void bpf_sideband__delete(struct bpf_sideband *sb __maybe_unused) 
 
 static inline void bpf_sideband__mark(struct bpf_sideband *sb __maybe_unused) { }
 static inline void bpf_sideband__forget(struct bpf_sideband *sb __maybe_unused) { }
+static inline void bpf_sideband__tell_ended(struct bpf_sideband *sb __maybe_unused) { }
 
 static inline size_t bpf_sideband__nr_unready(const struct bpf_sideband *sb __maybe_unused)
 {
@@ -85,6 +94,8 @@ static inline u64 bpf_sideband__read_lost(struct bpf_sideband *sb __maybe_unused
 {
 	return 0;
 }
+
+static inline void bpf_sideband__stop(struct bpf_sideband *sb __maybe_unused) { }
 
 static inline bool bpf_sideband__wait(struct bpf_sideband *sb __maybe_unused,
 				      int wait_ms __maybe_unused,

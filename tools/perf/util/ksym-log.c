@@ -15,7 +15,8 @@
  * restarted: they are pruned when a file is begun. If the log exceeds its limit before,
  * the records of text that was removed in the older half of the log are pruned, as few
  * ring buffers reach that far back. If that does not free enough, most of the text still
- * exists, and the limit is raised.
+ * exists, and the limit is raised. Whoever has more of a program than its records, such
+ * as its code, is told when they are dropped.
  *
  * Without --overwrite, each file of --switch-output but the first begins with the log.
  * After the switch the kernel writes records of all text that exists, and these are
@@ -55,20 +56,29 @@ struct ksym_log {
 	size_t			bytes;
 	size_t			max_bytes;
 	u64			seq;
+	/* see ksym_log__new() */
+	void			(*dropped)(u32 prog_id, void *data);
+	void			*data;
 };
 
 /**
  * ksym_log__new - allocate a log
  * @max_bytes: size in bytes above which it is pruned; raised if pruning frees too little
+ * @dropped: called when the log drops the record that a BPF program has ended
+ * @data: passed to @dropped
  *
  * Return: NULL if out of memory.
  */
-struct ksym_log *ksym_log__new(size_t max_bytes)
+struct ksym_log *ksym_log__new(size_t max_bytes, void (*dropped)(u32 prog_id, void *data),
+			       void *data)
 {
 	struct ksym_log *log = zalloc(sizeof(*log));
 
-	if (log)
+	if (log) {
 		log->max_bytes = max_bytes;
+		log->dropped = dropped;
+		log->data = data;
+	}
 	return log;
 }
 
@@ -126,8 +136,8 @@ int ksym_log__add(struct ksym_log *log, const union perf_event *event, size_t si
 
 	if (log->bytes > log->max_bytes) {
 		ksym_log__prune(log, log->seq - log->nr / 2);
-		/* Most of the text still exists: prune again at twice the size. */
-		if (log->bytes > log->max_bytes / 2)
+		/* The newer half is left, and much that exists: prune again at twice the size. */
+		if (log->bytes > log->max_bytes / 4 * 3)
 			log->max_bytes = 2 * log->bytes;
 	}
 	if (log->nr == log->max && ksym_log__grow(log))
@@ -177,6 +187,9 @@ static bool ksym_log__equal_keys(long a, long b, void *ctx __maybe_unused)
 
 static void ksym_log__drop_entry(struct ksym_log *log, struct ksym_log_entry *entry)
 {
+	if (entry->event->header.type == PERF_RECORD_BPF_EVENT &&
+	    entry->event->bpf.type == PERF_BPF_EVENT_PROG_UNLOAD)
+		log->dropped(entry->event->bpf.id, log->data);
 	log->bytes -= entry->size + sizeof(*entry);
 	zfree(&entry->event);
 }

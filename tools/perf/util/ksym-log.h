@@ -10,7 +10,8 @@ union perf_event;
 
 struct ksym_log;
 
-struct ksym_log *ksym_log__new(size_t max_bytes);
+struct ksym_log *ksym_log__new(size_t max_bytes, void (*dropped)(u32 prog_id, void *data),
+			       void *data);
 void ksym_log__delete(struct ksym_log *log);
 int ksym_log__add(struct ksym_log *log, const union perf_event *event, size_t size, u64 time);
 u64 ksym_log__mark(const struct ksym_log *log);

@@ -21,7 +21,6 @@
 #include <linux/compiler.h>
 #include <linux/zalloc.h>
 #include <perf/cpumap.h>
-#include <subcmd/parse-options.h>
 #include "bpf-fetch.h"
 #include "bpf-sideband.h"
 #include "cap.h"
@@ -71,55 +70,37 @@ static bool is_list_of_numbers(const char *list)
 	return isdigit(last);
 }
 
-/**
- * record_opts__set_kernel_text_cpus - name the CPUs of the events that report kernel text
- * @opts: kernel_text_cpus is set
- * @name: of the option or the config key, for messages
- * @list: CPUs, as of --cpu
- *
- * Return: 0 or a negative number.
- */
-int record_opts__set_kernel_text_cpus(struct record_opts *opts, const char *name,
-				      const char *list)
+/* Set the CPUs of the events that report kernel text, unless these are all. */
+static int record_opts__set_kernel_text_cpus(struct record_opts *opts)
 {
+	const char *list = opts->kernel_text_list;
+	int err = 0;
 	struct perf_cpu_map *cpus = NULL, *online;
+
+	if (opts->text_poke) {
+		pr_warning("kernel-text-cpus is ignored: --kcore and traces of instructions need the changes of kernel text on all CPUs\n");
+		return 0;
+	}
 
 	if (is_list_of_numbers(list))
 		cpus = perf_cpu_map__new(list);
 	if (!cpus) {
-		pr_err("%s: '%s' is no list of CPUs. One is 0-3,8\n", name, list);
+		pr_err("kernel-text-cpus: '%s' is not a list of CPUs, such as 0-3,8\n", list);
 		return -EINVAL;
 	}
 
 	online = perf_cpu_map__new_online_cpus();
-	perf_cpu_map__put(opts->kernel_text_cpus);
 	opts->kernel_text_cpus = perf_cpu_map__intersect(online, cpus);
-	perf_cpu_map__put(online);
 	perf_cpu_map__put(cpus);
 	if (!opts->kernel_text_cpus) {
-		pr_err("%s: none of the CPUs %s is online\n", name, list);
-		return -EINVAL;
+		pr_err("kernel-text-cpus: none of the CPUs %s is online\n", list);
+		err = -EINVAL;
+	} else if (perf_cpu_map__equal(opts->kernel_text_cpus, online)) {
+		perf_cpu_map__put(opts->kernel_text_cpus);
+		opts->kernel_text_cpus = NULL;
 	}
-	return 0;
-}
-
-/**
- * parse_kernel_text_cpus - callback of --kernel-text-cpus
- * @opt: its value is the struct record_opts
- * @list: the argument
- * @unset: --no-kernel-text-cpus: all CPUs, whatever the config says
- *
- * Return: 0 or a negative number.
- */
-int parse_kernel_text_cpus(const struct option *opt, const char *list, int unset)
-{
-	struct record_opts *opts = opt->value;
-
-	if (!unset)
-		return record_opts__set_kernel_text_cpus(opts, "--kernel-text-cpus", list);
-	perf_cpu_map__put(opts->kernel_text_cpus);
-	opts->kernel_text_cpus = NULL;
-	return 0;
+	perf_cpu_map__put(online);
+	return err;
 }
 
 /*
@@ -156,25 +137,29 @@ static bool needs_kernel_text_event(const struct record_opts *opts, struct evlis
 }
 
 /**
- * ktext_recorder__config - track kernel text on all CPUs
- * @opts: what to record; kernel_text is set if an event was added
+ * ktext_recorder__config - track kernel text, on all CPUs if nothing else is asked for
+ * @opts: what to record; kernel_text is set if an event was added, kernel_text_cpus to a
+ *	  reference that the caller owns
  * @evlist: gets a dummy event if one is needed and perf has the privileges
  *
  * The event is enabled immediately, as text that is loaded before the first sample
  * matters too.
  *
- * Return: 0 or -ENOMEM.
+ * Return: 0, -ENOMEM, or -EINVAL if kernel_text_list is of no use, with a message.
  */
 int ktext_recorder__config(struct record_opts *opts, struct evlist *evlist)
 {
+	int err = opts->kernel_text_list ? record_opts__set_kernel_text_cpus(opts) : 0;
 	struct evsel *evsel;
 
-	if (!needs_kernel_text_event(opts, evlist))
-		return 0;
+	if (err || !needs_kernel_text_event(opts, evlist))
+		return err;
 
 	evsel = evlist__add_dummy_on_cpus(evlist, opts->kernel_text_cpus);
-	if (!evsel)
+	if (!evsel) {
+		pr_err("No memory for the event that tracks kernel text\n");
 		return -ENOMEM;
+	}
 
 	opts->kernel_text = true;
 	evsel->kernel_text = true;
@@ -217,8 +202,6 @@ void ktext_recorder__delete(struct ktext_recorder *kt)
 		return;
 	ktext_recorder__stop(kt, /*nr_signals=*/-1);
 	bpf_sideband__delete(kt->sideband);
-	perf_cpu_map__put(kt->opts->kernel_text_cpus);
-	kt->opts->kernel_text_cpus = NULL;
 	free(kt);
 }
 
@@ -261,7 +244,6 @@ static int ktext_recorder__follow_bpf(struct ktext_recorder *kt)
 		return -ENOMEM;
 	}
 
-	ktext_recorder__env(kt)->bpf_progs.forget = kt->ops.forget;
 	kt->sideband = bpf_sideband__new(ktext_recorder__env(kt));
 	if (!kt->sideband ||
 	    bpf_sideband__add_event(kt->sideband, kt->sb_evlist, kt->opts->kernel_text_cpus)) {
@@ -301,10 +283,11 @@ static void ktext_recorder__begin_log(struct ktext_recorder *kt)
 	if (!bpf_sideband__log(kt->sideband))
 		return;
 	kt->logged = evlist__ksym_snapshot(kt->sb_evlist, &snapshot) == 0;
-	if (kt->logged)
-		return;
+	evlist__flush_sb(kt->sb_evlist, /*wait_ms=*/0);
 	evlist__sb_lock(kt->sb_evlist);
-	bpf_sideband__drop_log(kt->sideband);
+	bpf_sideband__uncount_denied(kt->sideband);
+	if (!kt->logged)
+		bpf_sideband__drop_log(kt->sideband);
 	evlist__sb_unlock(kt->sb_evlist);
 }
 
@@ -324,7 +307,7 @@ static void ktext_recorder__cannot_follow(struct ktext_recorder *kt, int err)
 		pr_warning("BPF programs that are loaded from now on will have no code: cannot open the event that reports them: %s%s.\n",
 			   strerror(-err), side_band_hint(err));
 		kt->unfollowed = true;
-		kt->counts.unfollowed = 1;
+		kt->counts.unfollowed = BPF_UNFOLLOWED_ALL;
 	} else {
 		pr_debug("Couldn't start the side band thread: %s\n", strerror(-err));
 	}
@@ -425,7 +408,8 @@ static bool ktext_recorder__lost(struct ktext_recorder *kt)
 static bool ktext_recorder__replays(struct ktext_recorder *kt)
 {
 	if (kt->opts->tail_synthesize || kt->started)
-		return ktext_recorder__write_log(kt) && !ktext_recorder__lost(kt);
+		return ktext_recorder__write_log(kt) && !ktext_recorder__lost(kt) &&
+		       !kt->opts->kernel_text_cpus;
 	return ktext_recorder__snapshot(kt);
 }
 
@@ -564,6 +548,21 @@ void ktext_recorder__switch(struct ktext_recorder *kt)
 	kt->bytes = 0;
 }
 
+/**
+ * ktext_recorder__forget - free the programs that have ended, if no dso needs them
+ * @kt: the recorder of a command that never writes them
+ *
+ * Call it in the thread that processes the records, each time that it has processed all
+ * that it had when another thread had read the ring buffers.
+ */
+void ktext_recorder__forget(struct ktext_recorder *kt)
+{
+	if (!evlist__sb_trylock(kt->sb_evlist))
+		return;
+	bpf_sideband__tell_ended(kt->sideband);
+	evlist__sb_unlock(kt->sb_evlist);
+}
+
 static void ktext_recorder__count(struct ktext_recorder *kt)
 {
 	kt->counts = (struct bpf_sideband_counts) {};
@@ -572,7 +571,10 @@ static void ktext_recorder__count(struct ktext_recorder *kt)
 	kt->counts.described += kt->before.described;
 	kt->counts.hidden += kt->before.hidden;
 	kt->counts.failed += kt->before.failed;
-	kt->counts.unfollowed = kt->unfollowed;
+	if (kt->unfollowed)
+		kt->counts.unfollowed = BPF_UNFOLLOWED_ALL;
+	else if (kt->sideband && kt->opts->kernel_text_cpus)
+		kt->counts.unfollowed = BPF_UNFOLLOWED_CPUS;
 }
 
 /* Grace periods usually take milliseconds; nobody is told of these. */
@@ -609,7 +611,7 @@ void ktext_recorder__stop(struct ktext_recorder *kt, int nr_signals)
 		evlist__join_sb_thread(kt->sb_evlist);
 		if (nr_signals >= 0)
 			ktext_recorder__wait(kt, nr_signals);
-		bpf_sideband__read_lost(kt->sideband);
+		bpf_sideband__stop(kt->sideband);
 		evlist__put(kt->sb_evlist);
 	}
 	kt->sb_evlist = NULL;
@@ -622,7 +624,7 @@ void ktext_recorder__stop(struct ktext_recorder *kt, int nr_signals)
  */
 static int ktext_recorder__write_counts(struct ktext_recorder *kt)
 {
-	if (kt->opts->no_bpf_event || (!kt->counts.loaded && !kt->unfollowed))
+	if (kt->opts->no_bpf_event || (!kt->counts.loaded && !kt->counts.unfollowed))
 		return 0;
 	return perf_event__synthesize_bpf_counts(kt->session->tool, &kt->counts,
 						 kt->ops.process);

@@ -8,7 +8,6 @@
 #include "synthetic-events.h"
 
 struct evlist;
-struct option;
 struct perf_session;
 struct record_opts;
 
@@ -20,8 +19,6 @@ struct record_opts;
  * @checkpoint: makes the file valid before a long wait, in case perf is killed
  * @end_signals: number of SIGINT and SIGTERM, counted by their handler: they end the
  *		 wait for programs that the kernel is still unloading
- * @forget: free the info of programs that have ended and are in no dso, for a command
- *	    that never writes it
  * @keep_log: a file may have samples in text that ended before it was synthesized
  */
 struct ktext_ops {
@@ -29,15 +26,11 @@ struct ktext_ops {
 	int (*drain)(const struct perf_tool *tool);
 	void (*checkpoint)(const struct perf_tool *tool);
 	const volatile sig_atomic_t *end_signals;
-	bool forget;
 	bool keep_log;
 };
 
 struct ktext_recorder;
 
-int record_opts__set_kernel_text_cpus(struct record_opts *opts, const char *name,
-				      const char *list);
-int parse_kernel_text_cpus(const struct option *opt, const char *list, int unset);
 int ktext_recorder__config(struct record_opts *opts, struct evlist *evlist);
 struct ktext_recorder *ktext_recorder__new(struct perf_session *session,
 					   struct record_opts *opts,
@@ -51,6 +44,7 @@ void ktext_recorder__replay(struct ktext_recorder *kt);
 void ktext_recorder__mark(struct ktext_recorder *kt);
 int ktext_recorder__complete(struct ktext_recorder *kt);
 void ktext_recorder__switch(struct ktext_recorder *kt);
+void ktext_recorder__forget(struct ktext_recorder *kt);
 void ktext_recorder__stop(struct ktext_recorder *kt, int nr_signals);
 int ktext_recorder__finish(struct ktext_recorder *kt);
 int ktext_recorder__summary(const struct ktext_recorder *kt, FILE *fp);
