@@ -525,7 +525,7 @@ class PerfData:
 
     def record_bytes(self) -> bytes:
         """Return the data section."""
-        out, time = b"", 1000000000
+        out, time = bytearray(), 1000000000
         for record in self.records:
             time += 1000
             if isinstance(record, Sample):
@@ -538,7 +538,7 @@ class PerfData:
                     raw += self._pack("Q", self.ids[0])
             size = 8 + len(raw) if record.size is None else record.size
             out += self._pack("IHH", record.type, record.misc, size) + raw
-        return out
+        return bytes(out)
 
     def _features(self, offset: int) -> tuple[bytes, bytes, int]:
         """Return the table of the features, the features, and the bits of those there."""
@@ -584,11 +584,11 @@ def feat_prog_info(programs: Sequence[Program], count: Optional[int] = None,
 def feat_btf(programs: Sequence[Program], count: Optional[int] = None,
              order: str = "<") -> bytes:
     """Return the feature BPF_BTF; count lies about how many there are."""
-    out = struct.pack(order + "I", len(programs) if count is None else count)
+    out = bytearray(struct.pack(order + "I", len(programs) if count is None else count))
     for program in programs:
         blob = program_btf(program, order)[0].blob() if program.btf is None else program.btf
         out += struct.pack(order + "II", program.btf_id or program.id, len(blob)) + blob
-    return out
+    return bytes(out)
 
 
 def recording(programs: Sequence[Program], samples: Sequence[Sample],

@@ -87,9 +87,22 @@ static void unlock_loads(void)
 	mutex_unlock(&loads_mutex);
 }
 
+/*
+ * Of "bpf_prog_<tag>_<name>", as there may be many: the tag is a hash of 16 digits already,
+ * and programs with the same instructions differ in the end of the name.
+ */
 static size_t bpf_func__hash(long key, void *ctx __maybe_unused)
 {
-	return str_hash((const char *)key);
+	const char *name = (const char *)key;
+	size_t len = strlen(name);
+	u64 tag[2], end;
+
+	if (len < strlen("bpf_prog_") + sizeof(tag))
+		return str_hash(name);
+	memcpy(tag, name + strlen("bpf_prog_"), sizeof(tag));
+	memcpy(&end, name + len - sizeof(end), sizeof(end));
+	end = (end * 31 + tag[0]) * 31 + tag[1];
+	return end ^ end >> 32;
 }
 
 static bool bpf_func__equal(long key1, long key2, void *ctx __maybe_unused)
@@ -388,7 +401,14 @@ static void __map_symbol__merge_bpf_loads(struct map_symbol *ms)
  */
 void map_symbol__merge_bpf_loads(struct map_symbol *ms)
 {
+	const struct bpf_func_code *code;
+
 	if (!ms->map || !dso__is_bpf_prog(map__dso(ms->map)))
+		return;
+
+	/* no other thread adds loads, so that it needs no lock to see that there is one only */
+	code = dso__bpf_prog(map__dso(ms->map))->code;
+	if (!code || code->nr_loads == 1)
 		return;
 
 	lock_loads();
@@ -428,14 +448,14 @@ void map_symbol__get_merged_bpf_loads(struct map_symbol *ms)
  */
 bool bpf_func__has_name(const char *symbol_name, const char *name)
 {
-	const size_t tag_len = 2 * BPF_TAG_SIZE;
-	const char *tag;
+	const size_t tag_len = 2 * BPF_TAG_SIZE, len = strlen("bpf_prog_") + tag_len + 1;
+	const char *tag = symbol_name + strlen("bpf_prog_");
 
-	if (!strstarts(symbol_name, "bpf_prog_"))
+	/* most are of another length: asked for each sample of perf annotate */
+	if (strlen(symbol_name) != len + strlen(name) || strcmp(symbol_name + len, name))
 		return false;
-	tag = symbol_name + strlen("bpf_prog_");
-	return strspn(tag, "0123456789abcdef") >= tag_len &&
-	       tag[tag_len] == '_' && !strcmp(tag + tag_len + 1, name);
+	return strstarts(symbol_name, "bpf_prog_") && tag[tag_len] == '_' &&
+	       strspn(tag, "0123456789abcdef") >= tag_len;
 }
 
 /**
