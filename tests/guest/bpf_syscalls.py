@@ -75,11 +75,12 @@ def set_bpf(event: int, program: int) -> None:
     fcntl.ioctl(event, PERF_EVENT_IOC_SET_BPF, program)
 
 
-def load_program(name: str = "", kind: int = BPF_PROG_TYPE_SOCKET_FILTER) -> int:
-    """The file of a new program; raises OSError."""
-    code, license_name = ctypes.create_string_buffer(PROGRAM), ctypes.create_string_buffer(b"GPL")
+def load_program(name: str = "", kind: int = BPF_PROG_TYPE_SOCKET_FILTER,
+                 code: bytes = PROGRAM) -> int:
+    """The file of a new program with this bytecode; raises OSError."""
+    insns, license_name = ctypes.create_string_buffer(code), ctypes.create_string_buffer(b"GPL")
     return bpf(BPF_PROG_LOAD, struct.pack(
-        "<IIQQIIQII16s", kind, len(PROGRAM) // 8, ctypes.addressof(code),
+        "<IIQQIIQII16s", kind, len(code) // 8, ctypes.addressof(insns),
         ctypes.addressof(license_name), 0, 0, 0, 0, 0, name.encode()))
 
 

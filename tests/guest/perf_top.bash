@@ -33,9 +33,10 @@ until_shown()
 	return 1
 }
 
-# until_said PATTERN KEYS: types the keys, again if "Sorry, SYMBOL is not active.", each
-# time behind a new table. Before that, perf top would drop one of the letters and take
-# the others for keys.
+# until_said PATTERN KEYS: types the keys, again if "Sorry, SYMBOL is not active." or
+# "Couldn't annotate SYMBOL", as the kernel may still be unloading its program, each time
+# behind a new table. Before that, perf top would drop one of the letters and take the
+# others for keys.
 until_said()
 {
 	local i
@@ -44,8 +45,9 @@ until_said()
 		: >"$dir/shown"
 		until_shown PerfTop: || return
 		printf '%s\n' "$2" >&3
-		until_shown "$1|Sorry, " || return
+		until_shown "$1|Sorry, |Couldn't annotate" || return
 		grep -qE "$1" "$dir/shown" && return
+		grep -E "Sorry, |Couldn't annotate" "$dir/shown"
 	done
 	tail -n 40 "$dir/shown"
 	return 1

@@ -40,6 +40,8 @@ RECORD_FINISHED_INIT = 82
 MISC_KERNEL = 1
 KSYMBOL_BPF = 1
 KSYMBOL_OOL = 2
+KSYMBOL_CBPF = 4
+KSYMBOL_THUNK = 5
 KSYMBOL_UNREGISTER = 1
 BPF_PROG_LOAD = 1
 BPF_PROG_UNLOAD = 2
@@ -373,7 +375,7 @@ def mmap_kernel(machine: Machine = X86_64) -> Record:
                          tail=padded_name("[kernel.kallsyms]_text")))
 
 
-def comm(text: str, tid: int = 1000, pid: int = 0) -> Record:
+def comm(text: Union[str, bytes], tid: int = 1000, pid: int = 0) -> Record:
     """A task's name; pid: of its process, if it is not the main task."""
     return Record(RECORD_COMM, 0, packed("II", pid or tid, tid, tail=padded_name(text)))
 

@@ -23,8 +23,6 @@ from test_kernel_symbols import FEAT_BUILD_ID, build_id_feature
 from test_ksymbol import shares
 from x86 import RET, mov
 
-KSYMBOL_CBPF = 4
-KSYMBOL_THUNK = 5
 KSYMBOL_SNAPSHOT = 2
 BASE = 0xffffffffc0010000
 LENGTH = 0x40
@@ -113,7 +111,7 @@ def test_kernel_without_an_end(tmp_path: Path) -> None:
     shown = perf(tmp_path, file, "report", "--stdio", "--sort", "dso")
     rows = dict(line.split()[::-1] for line in shown.out.splitlines()
                 if line.strip() and line[0] != "#")
-    assert rows == {"[kernel.kallsyms]": "50.00%", "bpf_prog_1_a": "25.00%",
+    assert rows == {"[kernel.kallsyms]": "50.00%", "[bpf]": "25.00%",
                     "[dummy]": "25.00%"}, str(shown)
 
 
@@ -148,7 +146,7 @@ def test_snapshot_after_synthesis(tmp_path: Path) -> None:
     assert movs_in(result.out) == [0x7171], str(result)
 
 
-@pytest.mark.parametrize("ksym_type", [KSYMBOL_CBPF, KSYMBOL_THUNK], ids=("cbpf", "thunk"))
+@pytest.mark.parametrize("ksym_type", [pd.KSYMBOL_CBPF, pd.KSYMBOL_THUNK], ids=("cbpf", "thunk"))
 def test_new_types(ksym_type: int, tmp_path: Path) -> None:
     """Classic BPF and thunks have a name for as long as they live."""
     file = file_of([pd.ksymbol("its_thunks", BASE, LENGTH, KSYMBOL_SNAPSHOT, ksym_type),
@@ -162,7 +160,7 @@ def test_new_types(ksym_type: int, tmp_path: Path) -> None:
 
 def test_dump_names_types(tmp_path: Path) -> None:
     """perf script -D says what the numbers mean."""
-    file = file_of([pd.ksymbol("a", BASE, LENGTH, KSYMBOL_SNAPSHOT, KSYMBOL_CBPF),
+    file = file_of([pd.ksymbol("a", BASE, LENGTH, KSYMBOL_SNAPSHOT, pd.KSYMBOL_CBPF),
                     pd.ksymbol("b", BASE, LENGTH, pd.KSYMBOL_UNREGISTER, 3)])
     shown = perf(tmp_path, file, "script", "-D")
     assert "type 4 flags 0x2 name a (cbpf, snapshot)" in shown.out, str(shown)
@@ -202,10 +200,10 @@ def with_kcore(work: Path, file: PerfData) -> dict[str, str]:
 
 @pytest.mark.parametrize("loaded,ksym_type", [
     pytest.param(False, pd.KSYMBOL_BPF, id="before-bpf", marks=pytest.mark.both),
-    pytest.param(False, KSYMBOL_CBPF, id="before-cbpf", marks=pytest.mark.both),
+    pytest.param(False, pd.KSYMBOL_CBPF, id="before-cbpf", marks=pytest.mark.both),
     pytest.param(False, pd.KSYMBOL_OOL, id="before-ool"),
     pytest.param(True, pd.KSYMBOL_BPF, id="after-bpf"),
-    pytest.param(True, KSYMBOL_CBPF, id="after-cbpf"),
+    pytest.param(True, pd.KSYMBOL_CBPF, id="after-cbpf"),
     pytest.param(True, pd.KSYMBOL_OOL, id="after-ool")])
 def test_survives_kcore(loaded: bool, ksym_type: int, tmp_path: Path) -> None:
     """The first sample in the kernel's text makes perf load the maps of kcore."""
@@ -300,7 +298,7 @@ def test_poked_bytes_only(tmp_path: Path) -> None:
 def test_image_ends_with_its_map(tmp_path: Path) -> None:
     """Other text takes its end: samples of what is gone are not those of the last line."""
     end = BASE + len(CODE)
-    file = file_of([pd.ksymbol("its_thunks", BASE, 0xffffffff, KSYMBOL_SNAPSHOT, KSYMBOL_THUNK),
+    file = file_of([pd.ksymbol("its_thunks", BASE, 0xffffffff, KSYMBOL_SNAPSHOT, pd.KSYMBOL_THUNK),
                     Sample(BASE), Sample(end + 8), pd.ksymbol("bpf_prog_1_next", end, LENGTH)])
     write_kcore(tmp_path, file)
     write_text(tmp_path / "perf.data/kcore_dir", BASE, CODE)

@@ -6,12 +6,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
+#include <api/fs/fs.h>
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <linux/bpf.h>
 #include <linux/err.h>
+#include <linux/perf_event.h>
 #include <linux/zalloc.h>
 #include "bpf-event.h"
 #include "bpf-fetch.h"
@@ -118,14 +121,18 @@ out:
 }
 
 /* Ids are reused: is it the same program? */
+static bool bpil__is_of_info(const struct perf_bpil *info_linear, const struct bpf_prog_info *info)
+{
+	return info->load_time == info_linear->info.load_time &&
+	       !memcmp(info->tag, info_linear->info.tag, BPF_TAG_SIZE);
+}
+
 static bool bpil__is_of_prog(const struct perf_bpil *info_linear, int fd)
 {
 	struct bpf_prog_info info = {};
 	__u32 len = sizeof(info);
 
-	return !bpf_prog_get_info_by_fd(fd, &info, &len) &&
-	       info.load_time == info_linear->info.load_time &&
-	       !memcmp(info.tag, info_linear->info.tag, BPF_TAG_SIZE);
+	return !bpf_prog_get_info_by_fd(fd, &info, &len) && bpil__is_of_info(info_linear, &info);
 }
 
 /* Return: the info, which @env has now, or an ERR_PTR(). */
@@ -155,6 +162,63 @@ static struct bpf_prog_info_node *perf_env__fetch_bpf_prog(struct perf_env *env,
 		return ERR_PTR(err);
 	}
 	return node;
+}
+
+static void bpf_prog_info_node__has_run(struct bpf_prog_info_node *node, void *data)
+{
+	*(bool *)data |= node->info_linear->info.run_cnt;
+}
+
+/* The sysctl does not tell of those who count with BPF_ENABLE_STATS. */
+static bool perf_env__has_bpf_runs(struct perf_env *env)
+{
+	bool has_run = false;
+	int enabled;
+
+	if (!sysctl__read_int("kernel/bpf_stats_enabled", &enabled) && enabled)
+		return true;
+	perf_env__iterate_bpf_prog_info(env, bpf_prog_info_node__has_run, &has_run);
+	return has_run;
+}
+
+static int open_bpf_prog(u32 id, int event)
+{
+	int fd = bpf_prog_get_fd_by_id(id);
+
+	if (fd < 0 && errno == ENOENT && event >= 0)
+		fd = ioctl(event, PERF_EVENT_IOC_BPF_PROG_FD, id);
+	return fd;
+}
+
+static void bpf_prog_info_node__read_runs(struct bpf_prog_info_node *node, void *data)
+{
+	struct bpf_prog_info *known = &node->info_linear->info, info = {};
+	int fd = open_bpf_prog(known->id, *(int *)data);
+	__u32 len = sizeof(info);
+
+	if (fd < 0)
+		return;
+	if (!bpf_prog_get_info_by_fd(fd, &info, &len) &&
+	    bpil__is_of_info(node->info_linear, &info)) {
+		known->run_cnt = info.run_cnt;
+		known->run_time_ns = info.run_time_ns;
+		known->recursion_misses = info.recursion_misses;
+	}
+	close(fd);
+}
+
+/**
+ * perf_env__read_bpf_runs - read again how often the programs ran
+ * @env: has the programs; no other thread adds any
+ * @event: of the kernel that retains the programs, or -1
+ *
+ * perf reads most programs when they are loaded, and they run later. Does nothing unless
+ * the kernel counts runs.
+ */
+void perf_env__read_bpf_runs(struct perf_env *env, int event)
+{
+	if (perf_env__has_bpf_runs(env))
+		perf_env__iterate_bpf_prog_info(env, bpf_prog_info_node__read_runs, &event);
 }
 
 /**

@@ -14,6 +14,7 @@ int perf_env__add_bpf_info(struct perf_env *env, int fd);
 int perf_env__fetch_bpf_progs(struct perf_env *env,
 			      int (*cb)(struct bpf_prog_info_node *node, void *data),
 			      void *data, struct bpf_sideband_counts *counts);
+void perf_env__read_bpf_runs(struct perf_env *env, int event);
 
 #ifdef HAVE_LIBBPF_SUPPORT
 bool bpf_progs__can_read(void);

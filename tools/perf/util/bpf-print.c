@@ -11,6 +11,7 @@
 #include <linux/kernel.h>
 #include <linux/rbtree.h>
 #include <linux/string.h>
+#include <linux/time64.h>
 #include "bpf-event.h"
 #include "bpf-print.h"
 #include "bpf-sideband.h"
@@ -115,9 +116,21 @@ static void bpf_func__fprintf_addr(const struct bpf_prog_info *info, u32 sub_id,
 	const __u64 *addrs = (const __u64 *)(uintptr_t)info->jited_ksyms;
 
 	if (addrs && lens)
-		fprintf(fp, " addr 0x%llx size %u\n", addrs[sub_id], lens[sub_id]);
+		fprintf(fp, " addr 0x%llx size %u", addrs[sub_id], lens[sub_id]);
 	else
-		fprintf(fp, " addr hidden by the kernel\n");
+		fprintf(fp, " addr hidden by the kernel");
+}
+
+/* Of a program, not of one of its functions. It has a run count with kernel.bpf_stats_enabled. */
+static void bpf_prog_info__fprintf(const struct bpf_prog_info *info, FILE *fp)
+{
+	const char *type = libbpf_bpf_prog_type_str(info->type);
+	u64 load_time_us = info->load_time / NSEC_PER_USEC;
+
+	fprintf(fp, " type %s loaded %" PRIu64 ".%06" PRIu64 " s after boot", type ?: "unknown",
+		load_time_us / USEC_PER_SEC, load_time_us % USEC_PER_SEC);
+	if (info->run_cnt)
+		fprintf(fp, " ran %llu times for %llu ns", info->run_cnt, info->run_time_ns);
 }
 
 void __bpf_event__print_bpf_prog_info(struct perf_bpil *info_linear,
@@ -153,15 +166,20 @@ void __bpf_event__print_bpf_prog_info(struct perf_bpil *info_linear,
 				       node->data_size);
 	}
 
-	if (sub_prog_cnt > 1)
-		fprintf(fp, "# bpf_prog_info %u:\n", info->id);
+	fprintf(fp, "# bpf_prog_info %u:", info->id);
+	if (sub_prog_cnt > 1) {
+		bpf_prog_info__fprintf(info, fp);
+		fputc('\n', fp);
+	}
 	for (i = 0; i < sub_prog_cnt; i++) {
 		synthesize_bpf_prog_name(name, KSYM_NAME_LEN, info, btf, i);
 		if (sub_prog_cnt > 1)
-			fprintf(fp, "# \tsub_prog %u: %s", i, name);
-		else
-			fprintf(fp, "# bpf_prog_info %u: %s", info->id, name);
+			fprintf(fp, "# \tsub_prog %u:", i);
+		fprintf(fp, " %s", name);
 		bpf_func__fprintf_addr(info, i, fp);
+		if (sub_prog_cnt <= 1)
+			bpf_prog_info__fprintf(info, fp);
+		fputc('\n', fp);
 	}
 	btf__free(btf);
 }

@@ -579,6 +579,17 @@ bool bpf_sideband__wait(struct bpf_sideband *sb, int wait_ms,
 }
 
 /**
+ * bpf_sideband__read_runs - read again how often the programs ran
+ * @sb: may be NULL; the thread of its evlist must have stopped, with its event still open
+ */
+void bpf_sideband__read_runs(struct bpf_sideband *sb)
+{
+	if (sb)
+		perf_env__read_bpf_runs(sb->env, sb->evsel->core.attr.bpf_retain ?
+					*(int *)xyarray__entry(sb->evsel->core.fd, 0, 0) : -1);
+}
+
+/**
  * bpf_sideband__counts - get the counts of programs
  * @sb: may be NULL; the thread of its evlist must have stopped
  * @counts: filled in, unless @sb is NULL

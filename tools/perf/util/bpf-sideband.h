@@ -66,6 +66,7 @@ size_t bpf_sideband__nr_unready(const struct bpf_sideband *sb);
 bool bpf_sideband__wait(struct bpf_sideband *sb, int wait_ms,
 			const volatile sig_atomic_t *signals, int ignore);
 u64 bpf_sideband__read_lost(struct bpf_sideband *sb);
+void bpf_sideband__read_runs(struct bpf_sideband *sb);
 void bpf_sideband__stop(struct bpf_sideband *sb);
 void bpf_sideband__counts(const struct bpf_sideband *sb, struct bpf_sideband_counts *counts);
 int bpf_sideband_counts__fprintf(const struct bpf_sideband_counts *counts, FILE *fp);
@@ -96,6 +97,8 @@ static inline u64 bpf_sideband__read_lost(struct bpf_sideband *sb __maybe_unused
 }
 
 static inline void bpf_sideband__stop(struct bpf_sideband *sb __maybe_unused) { }
+
+static inline void bpf_sideband__read_runs(struct bpf_sideband *sb __maybe_unused) { }
 
 static inline bool bpf_sideband__wait(struct bpf_sideband *sb __maybe_unused,
 				      int wait_ms __maybe_unused,

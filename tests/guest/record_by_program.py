@@ -1,0 +1,108 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Does perf report --bpf-programs give each BPF program its share?
+
+PROGRAMS programs run one after the other, in ROUNDS, the first for FIRST_MS in all, each
+other one for STEP_MS more than the one before it. The kernel counts how long each runs
+(kernel.bpf_stats_enabled), and perf takes samples. The share of each in all samples
+within them has to be that of its run time, within three standard errors of so many
+samples. The table also has the run time and the run count of the kernel.
+"""
+
+import ctypes
+import json
+import math
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Dict, List
+
+from bpf_syscalls import SYS_BPF, fdinfo, load_program, program_info, syscall
+
+PROGRAMS, FIRST_MS, STEP_MS = 50, 40, 8
+# So that what the host takes of the guest's CPU, where the clock goes on, is taken of all
+ROUNDS = 20
+# From linux/bpf.h
+BPF_PROG_TEST_RUN = 10
+LDX_W, MUL, EXIT = 0x61, 0x27, 0x95
+INSNS = 3000
+STATS = Path("/proc/sys/kernel/bpf_stats_enabled")
+FREQUENCY = 999
+
+
+def code(number: int) -> bytes:
+    """r0 = *(u32 *)(r1 + 0), the length of the packet; many times r0 *= an odd number; exit. With
+    a value that is not known beforehand qemu has to do all of them."""
+    insn = struct.Struct("<BBhi")
+    return (insn.pack(LDX_W, 0x10, 0, 0) + insn.pack(MUL, 0, 0, 2 * number + 3) * INSNS +
+            insn.pack(EXIT, 0, 0, 0))
+
+
+def run(program: int, repeat: int) -> int:
+    """Run a program; return how long it took on average, in nanoseconds."""
+    packet = ctypes.create_string_buffer(64)
+    attr = ctypes.create_string_buffer(struct.pack(
+        "<IIIIQQII", program, 0, len(packet), 0, ctypes.addressof(packet), 0, repeat, 0))
+    syscall(SYS_BPF, BPF_PROG_TEST_RUN, ctypes.addressof(attr), len(attr) - 1)
+    return max(1, struct.unpack_from("<I", attr, 36)[0])
+
+
+def record(data: Path, programs: List[int]) -> None:
+    """Run each program for its time, while perf records this CPU."""
+    run(programs[0], 100)       # qemu translates it
+    repeat_of_ms = 1e6 / run(programs[0], 2000)
+    STATS.write_text("1\n", encoding="ascii")
+    with subprocess.Popen(["perf", "record", "-q", "-a", "-e", "cpu-clock", "-F", str(FREQUENCY),
+                           "-o", str(data)], stdin=subprocess.DEVNULL) as perf:
+        while not data.exists():
+            time.sleep(0.1)
+        time.sleep(2)
+        for number, program in list(enumerate(programs)) * ROUNDS:
+            run(program, int((FIRST_MS + STEP_MS * number) * repeat_of_ms / ROUNDS))
+        perf.send_signal(2)
+    STATS.write_text("0\n", encoding="ascii")
+
+
+def report(data: Path) -> Dict[int, Dict[str, Any]]:
+    """The rows of perf report, by the id of the program."""
+    done = subprocess.run(["perf", "report", "-i", str(data), "--bpf-programs=json"], check=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    return {row["id"]: row for row in json.loads(done.stdout)["events"][0]["programs"]
+            if "id" in row}
+
+
+def main() -> int:
+    """0 if all shares are right."""
+    os.sched_setaffinity(0, [(os.cpu_count() or 1) - 1])
+    programs = [load_program(f"share_{n}", code=code(n)) for n in range(PROGRAMS)]
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder) / "perf.data"
+        record(data, programs)
+        rows = report(data)
+    times = {program_info(file).id: fdinfo(file, "run_time_ns") for file in programs}
+    counts = {program_info(file).id: fdinfo(file, "run_cnt") for file in programs}
+    told = all((rows[number]["run-time-ns"], rows[number]["run-count"]) ==
+               (times[number], counts[number]) for number in times if number in rows)
+    total = sum(times.values())
+    samples = sum(rows[number]["samples"] for number in times if number in rows)
+    worst = 0.0
+    for number, ran in times.items():
+        share = ran / total
+        seen = rows[number]["samples"] / samples if number in rows else 0.0
+        errors = abs(seen - share) / math.sqrt(share * (1 - share) / samples)
+        worst = max(worst, errors)
+        if errors > 3:
+            print(f"program {number}: {share:.4f} of the run time, {seen:.4f} of the samples")
+    print(f"{len(times)} programs ran {total / 1e9:.1f} s and have {samples} samples: at most "
+          f"{worst:.2f} standard errors between the shares in both")
+    print("the table has how often and how long each ran" if told else
+          "run counts or times in the table are not those of the kernel")
+    return int(worst > 3 or not told)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,432 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Which BPF program is a sample in? Sort keys by program, and what is folded under one."""
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Sequence, Union
+
+import pytest
+
+import perfdata as pd
+from perfdata import Function, Line, PerfData, Program, Record, Sample
+from subject import Result, run_perf
+from x86 import NOP, RET, call, mov
+
+FIRST = 0xffffffffc1000000
+STEP = 0x1000                           # between pieces of text
+KERNEL_FUNC = 0xffffffff81000100
+XDP, TRACING, LSM, EXT = 6, 26, 29, 28  # enum bpf_prog_type
+VMLINUX_BTF = 1
+IN_KERNEL = 1 << 31                     # in the key of a trampoline
+
+
+def program(number: int, name: str, kind: int, target: int = 0, tag: bytes = b"",
+            functions: Sequence[str] = ()) -> Program:
+    """A program of a type, attached to a function of vmlinux, with more functions."""
+    base = FIRST + number * 16 * STEP
+    texts = [Function(text, base + i * STEP, mov(i + 1) + mov(2) + RET,
+                      [Line(0, "src/prog.c", 10 * i + 1, 2, f"\treturn {i};")])
+             for i, text in enumerate((name, *functions))]
+    return Program(number, name, texts, tag or bytes([number]) * 8, fields={
+        "type": kind, "attach_btf_obj_id": VMLINUX_BTF if target else 0,
+        "attach_btf_id": target})
+
+
+def image(name: str, number: int) -> tuple[Record, int]:
+    """The record of a trampoline or another image, and its address."""
+    addr = FIRST + (4096 + number) * STEP
+    return pd.ksymbol(name, addr, 64), addr
+
+
+def trampoline(number: int, target: int, obj: int = VMLINUX_BTF,
+               bit: int = IN_KERNEL) -> tuple[Record, int]:
+    """That of a function of vmlinux, or of the program obj."""
+    return image(f"bpf_trampoline_{obj << 32 | bit | target}", number)
+
+
+def sampled(programs: Sequence[Program], images: Sequence[tuple[Record, int]],
+            counts: dict[int, int]) -> PerfData:
+    """A file with so many samples at each address."""
+    records: list[Union[Record, Sample]] = [record for record, _ in images]
+    return pd.recording(programs, [Sample(addr) for addr, n in counts.items() for _ in range(n)],
+                        before=records)  # type: ignore[arg-type]
+
+
+def perf(work: Path, *args: str) -> Result:
+    """Run perf in a directory."""
+    result = run_perf(work, [*args])
+    assert result.status == 0 and not result.timed_out, str(result)
+    return result
+
+
+def rows(result: Result) -> list[list[str]]:
+    """The words of the lines of a report that begin with a figure."""
+    return [line.split() for line in result.out.splitlines()
+            if re.match(r"\s*[0-9.]+%?\s", line)]
+
+
+def report(work: Path, data: PerfData, keys: str) -> list[list[str]]:
+    """The rows of perf report, by samples and these keys."""
+    data.write(work / "perf.data")
+    return rows(perf(work, "report", "-i", "perf.data", "--stdio", "-F", f"sample,{keys}"))
+
+
+TRACER = program(11, "a_tracer_with_a_long_name", TRACING, 100, functions=("sub", "callback"))
+FILTER = program(12, "filter", XDP)
+
+
+def recording() -> PerfData:
+    """A program with everything that is folded under it, another one, and other code."""
+    own = trampoline(0, 100)
+    dispatcher = image("bpf_dispatcher_xdp", 1)
+    lost = image("bpf_prog_1212121212121212_lost", 2)
+    return sampled([TRACER, FILTER], [own, dispatcher, lost], {
+        TRACER.functions[0].addr: 5, TRACER.functions[1].addr: 4, TRACER.functions[2].addr: 3,
+        own[1]: 2, FILTER.functions[0].addr: 11, dispatcher[1]: 1, lost[1]: 6, KERNEL_FUNC: 9})
+
+
+@pytest.mark.parametrize("key, expected", [
+    ("bpf_prog", ["14 a_tracer_with_a_long_name[11]", "11 filter[12]", "9 -",
+                  "6 bpf_prog_1212121212121212_lost", "1 bpf_dispatcher_xdp"]),
+    ("bpf_id", ["14 11", "11 12", "10 -", "6 ?"]),
+    ("bpf_tag", ["14 0b0b0b0b0b0b0b0b", "11 0c0c0c0c0c0c0c0c", "10 -", "6 ?"]),
+    ("bpf_type", ["14 tracing", "11 xdp", "9 -", "6 ?", "1 dispatcher"]),
+])
+def test_sort_keys(tmp_path: Path, key: str, expected: list[str]) -> None:
+    """Subprograms, callbacks and the trampoline are one with their program."""
+    assert report(tmp_path, recording(), key) == [row.split() for row in expected]
+
+
+def test_keys_together(tmp_path: Path) -> None:
+    """With other keys, a program has a row for each of theirs; also as a hierarchy."""
+    got = report(tmp_path, recording(), "bpf_prog,bpf_type,sym")
+    assert [row[:3] for row in got if "tracer" in row[1]] == [
+        [str(n), "a_tracer_with_a_long_name[11]", "tracing"] for n in (5, 4, 3, 2)], got
+    tree = perf(tmp_path, "report", "-i", "perf.data", "--stdio", "--hierarchy",
+                "-F", "sample,bpf_prog,sym")
+    assert re.search(r"^ +14 +a_tracer_with_a_long_name\[11\] *$", tree.out, re.M), str(tree)
+
+
+def test_field_separator(tmp_path: Path) -> None:
+    """For scripts."""
+    recording().write(tmp_path / "perf.data")
+    result = perf(tmp_path, "report", "-i", "perf.data", "--stdio", "-t", ";",
+                  "-F", "sample,bpf_prog,bpf_tag")
+    fields = [[word.strip() for word in line.split(";")] for line in result.out.splitlines()]
+    assert ["14", "a_tracer_with_a_long_name[11]", "0b" * 8] in fields, str(result)
+
+
+def test_shared_trampoline_belongs_to_none(tmp_path: Path) -> None:
+    """Two programs of one function: neither gets the time of their trampoline."""
+    one, two = program(21, "one", TRACING, 200), program(22, "two", LSM, 200)
+    shared = trampoline(0, 200)
+    got = report(tmp_path, sampled([one, two], [shared], {
+        one.functions[0].addr: 3, shared[1]: 2, two.functions[0].addr: 1}), "bpf_prog,bpf_type")
+    key = VMLINUX_BTF << 32 | IN_KERNEL | 200
+    assert got == [["3", "one[21]", "tracing"], ["2", f"bpf_trampoline_{key}", "trampoline"],
+                   ["1", "two[22]", "lsm"]]
+
+
+def test_only_programs_that_have_trampolines(tmp_path: Path) -> None:
+    """A program that replaces a function has its id too, and another target has the same id in
+    another BTF."""
+    traces, replaces = program(31, "traces", TRACING, 300), program(32, "replaces", EXT, 300)
+    own, other = trampoline(0, 300), trampoline(1, 300, obj=7)
+    got = report(tmp_path, sampled([traces, replaces], [own, other], {
+        traces.functions[0].addr: 5, own[1]: 2, other[1]: 1}), "bpf_prog")
+    assert got == [["7", "traces[31]"], ["1", f"bpf_trampoline_{7 << 32 | IN_KERNEL | 300}"]]
+
+
+def test_trampoline_of_a_program(tmp_path: Path) -> None:
+    """A program that traces another one."""
+    traced = program(41, "traced", XDP)
+    tracer = Program(42, "tracer", [Function("tracer", FIRST + STEP, mov(1) + NOP + RET)],
+                     fields={"type": TRACING, "attach_btf_obj_id": 41, "attach_btf_id": 3})
+    between = trampoline(0, 3, obj=41, bit=0)
+    got = report(tmp_path, sampled([traced, tracer], [between], {
+        traced.functions[0].addr: 5, FIRST + STEP: 2, between[1]: 1}), "bpf_prog")
+    assert got == [["5", "traced[41]"], ["3", "tracer[42]"]]
+
+
+def test_loads(tmp_path: Path) -> None:
+    """Loads of one program have one tag and several ids."""
+    loads = [program(50 + i, "again", XDP, tag=b"\x55" * 8) for i in range(3)]
+    data = sampled(loads, [], {load.functions[0].addr: 3 - i for i, load in enumerate(loads)})
+    assert report(tmp_path, data, "bpf_prog") == [
+        [str(3 - i), f"again[{50 + i}]"] for i in range(3)]
+    assert report(tmp_path, data, "bpf_tag") == [["6", "55" * 8]]
+
+
+def test_info_after_the_samples(tmp_path: Path) -> None:
+    """In a pipe it may come then. A program is one entry all the same."""
+    def pipe() -> PerfData:
+        data = recording()
+        parts = pd.feature_parts(pd.FEAT_BPF_PROG_INFO, pd.feat_prog_info([TRACER, FILTER]))
+        parts += pd.feature_parts(pd.FEAT_BPF_BTF, pd.feat_btf([TRACER, FILTER]))
+        return PerfData([], [*data.records, *parts])
+
+    got = report(tmp_path, pipe(), "bpf_prog")
+    assert got[:2] == [["14", "a_tracer_with_a_long_name[11]"], ["11", "filter[12]"]], got
+
+
+def test_diff_goes_by_tag(tmp_path: Path) -> None:
+    """After a reload a program has another id, and is the same in perf diff. One of the
+    same name and other instructions is another."""
+    def write(name: str, ids: tuple[int, int], tag: bytes, counts: tuple[int, int]) -> None:
+        same = program(ids[0], "same", XDP, tag=b"\x77" * 8)
+        changed = program(ids[1], "changed", XDP, tag=tag)
+        sampled([same, changed], [], {same.functions[0].addr: counts[0],
+                                      changed.functions[0].addr: counts[1]}).write(tmp_path / name)
+
+    write("old", (61, 62), b"\x01" * 8, (3, 1))
+    write("new", (71, 72), b"\x02" * 8, (1, 1))
+    result = perf(tmp_path, "diff", "-s", "bpf_prog", "old", "new")
+    lines = sorted(line.split() for line in result.out.splitlines() if "%" in line)
+    assert lines == [["+50.00%", "changed:" + "02" * 8], ["25.00%", "changed:" + "01" * 8],
+                     ["75.00%", "-25.00%", "same:" + "77" * 8]], str(result)
+
+
+def test_hostile_names(tmp_path: Path) -> None:
+    """A name of control characters, or without an end, is printed without them."""
+    bad = Program(81, "x\x1b[31m\n", [Function("f\x1b[31m\n", FIRST, mov(1) + RET)],
+                  fields={"type": 9999, "name": b"\x1b" * 16}, btf=b"")
+    got = report(tmp_path, sampled([bad], [], {FIRST: 1}), "bpf_prog,bpf_type")
+    assert len(got) == 1 and "\x1b" not in " ".join(got[0]) and got[0][-1] == "?", got
+
+
+def test_script_fields(tmp_path: Path) -> None:
+    """The same for each sample in perf script."""
+    recording().write(tmp_path / "perf.data")
+    result = perf(tmp_path, "script", "-i", "perf.data", "-F", "bpf_prog,bpf_id,bpf_tag,bpf_type")
+    expected = [f"{TRACER.name}[11] 11 {'0b' * 8} tracing"] * 14
+    expected += ["bpf_prog_1212121212121212_lost ? ? ?"] * 6 + ["- - - -"] * 9
+    expected += [f"filter[12] 12 {'0c' * 8} xdp"] * 11 + ["bpf_dispatcher_xdp - - dispatcher"]
+    assert sorted(line.strip() for line in result.out.splitlines()) == sorted(expected)
+
+
+def test_other_images(tmp_path: Path) -> None:
+    """A classic filter is BPF text of no program, a thunk is none."""
+    at = FIRST + 4096 * STEP
+    data = pd.recording([], [Sample(at)] * 2 + [Sample(at + STEP)], before=[
+        pd.ksymbol("cbpf_prog_1234", at, 64, ksym_type=pd.KSYMBOL_CBPF),
+        pd.ksymbol("its_thunk", at + STEP, 64, ksym_type=pd.KSYMBOL_THUNK)])
+    assert report(tmp_path, data, "bpf_prog,bpf_id,bpf_type") == [
+        ["2", "cbpf_prog_1234", "-", "classic"], ["1", "-", "-", "-"]]
+    assert report(tmp_path, data, "dso") == [["2", "[bpf]"], ["1", "its_thunk"]]
+
+
+def test_shared_object(tmp_path: Path) -> None:
+    """All BPF text is one shared object: the name of a function is in the column beside it."""
+    assert report(tmp_path, recording(), "dso") == [["32", "[bpf]"], ["9", "[kernel.kallsyms]"]]
+    got = report(tmp_path, recording(), "dso,sym")
+    assert ["5", "[bpf]", "[k]", TRACER.symbol(0)] in got and len(got) == 8, got
+    verbose = rows(perf(tmp_path, "report", "-i", "perf.data", "--stdio", "-v", "-F", "sample,dso"))
+    assert ["32", "[bpf]"] in verbose, verbose
+
+
+def test_images_in_verbose_mode(tmp_path: Path) -> None:
+    """Trampolines have no long name, and are told apart all the same."""
+    one, two = trampoline(0, 1), trampoline(1, 2)
+    sampled([], [one, two], {one[1]: 2, two[1]: 1}).write(tmp_path / "perf.data")
+    got = rows(perf(tmp_path, "report", "-i", "perf.data", "--stdio", "-v", "-F", "sample,sym"))
+    assert [row[0] for row in got] == ["2", "1"], got
+
+
+def test_choose_shared_object(tmp_path: Path) -> None:
+    """--dsos takes what the column shows, and the name of a function as before."""
+    recording().write(tmp_path / "perf.data")
+    for choice, count in (("[bpf]", 32), (TRACER.symbol(1), 4)):
+        result = perf(tmp_path, "report", "-i", "perf.data", "--stdio", "-F", "sample,sym",
+                      "--dsos", choice)
+        assert sum(int(row[0]) for row in rows(result)) == count, str(result)
+
+
+def test_header(tmp_path: Path) -> None:
+    """The header tells the type of each program, when it was loaded and how often it ran."""
+    ran = replace(FILTER, fields={"type": XDP, "load_time": 5000001234, "run_cnt": 1000,
+                                  "run_time_ns": 2500000})
+    pd.recording([TRACER, ran], []).write(tmp_path / "perf.data")
+    shown = perf(tmp_path, "report", "-i", "perf.data", "--header-only", "-I").out
+    assert re.search(r"^# bpf_prog_info 11: type tracing loaded 0\.000000 s after boot$",
+                     shown, re.M), shown
+    assert re.search(rf"^# \tsub_prog 1: {TRACER.symbol(1)} addr 0x[0-9a-f]+ size 11$",
+                     shown, re.M), shown
+    assert re.search(rf"^# bpf_prog_info 12: {FILTER.symbol(0)} addr 0x[0-9a-f]+ size 11 "
+                     r"type xdp loaded 5\.000001 s after boot ran 1000 times for 2500000 ns$",
+                     shown, re.M), shown
+
+
+def test_convert_names(tmp_path: Path) -> None:
+    """perf data convert --to-json writes JSON whatever a task is called: the kernel cuts names
+    to 15 bytes, in the middle of a character if need be."""
+    cut = "caf\u00e9_14_bytes\u00e9".encode()[:15]
+    data = pd.recording([FILTER], [Sample(KERNEL_FUNC)], before=[pd.comm(cut)])
+    data.write(tmp_path / "perf.data")
+    perf(tmp_path, "data", "convert", "-i", "perf.data", "--to-json", "out.json")
+    out = json.loads((tmp_path / "out.json").read_bytes())
+    assert out["samples"][0]["comm"] == "caf\u00e9_14_bytes\ufffd"
+
+
+def with_chain() -> tuple[Program, PerfData]:
+    """A program whose subprogram is sampled. The caller's address is that behind the call, where
+    the next line begins."""
+    sub = FIRST + STEP
+    prog = Program(7, "main", [
+        Function("main", FIRST, mov(1) + call(FIRST + 5, sub) + RET,
+                 [Line(0, "src/prog.c", 11, 2, "x = sub();"),
+                  Line(10, "src/prog.c", 12, 2, "return x;")]),
+        Function("sub", sub, mov(2) + mov(3) + RET,
+                 [Line(0, "src/prog.c", 21, 2, "int y;"), Line(5, "src/prog.c", 22, 2, "y = 3;")]),
+    ], fields={"type": XDP})
+    chain = [pd.CONTEXT_KERNEL, FIRST + 10, KERNEL_FUNC]     # the sample itself comes first
+    return prog, pd.recording([prog], [Sample(sub + 5, chain=chain)],
+                              sample_type=pd.SAMPLE_DEFAULT | pd.SAMPLE_CALLCHAIN)
+
+
+@pytest.mark.parametrize("chain", [True, False])
+def test_convert(tmp_path: Path, chain: bool) -> None:
+    """perf data convert --to-json tells the program and the source of each BPF frame."""
+    if chain:
+        prog, data = with_chain()
+    else:
+        prog, data = FILTER, recording()
+    data.write(tmp_path / "perf.data")
+    perf(tmp_path, "data", "convert", "-i", "perf.data", "--to-json", "out.json")
+    out = json.loads((tmp_path / "out.json").read_bytes())
+    frames = {frame.get("symbol"): frame for sample in out["samples"]
+              for frame in sample["callchain"]}
+    told = {"id": prog.id, "name": prog.name, "tag": prog.tag.hex(), "type": "xdp"}
+    expected = [22, 11] if chain else [1]
+    for number, line in zip([1, 0] if chain else [0], expected):
+        frame = frames[prog.symbol(number)]
+        assert frame["bpf-program"] == told, frame
+        assert (frame["source-file"], frame["source-line"]) == ("src/prog.c", line), frame
+    if not chain:
+        of_tracer = frames[f"bpf_trampoline_{VMLINUX_BTF << 32 | IN_KERNEL | 100}"]
+        assert of_tracer["bpf-program"]["id"] == 11 and "source-file" not in of_tracer
+        assert "bpf-program" not in frames["bpf_dispatcher_xdp"]
+
+
+# -- perf report --bpf-programs
+
+def table(work: Path, data: PerfData, *args: str) -> list[list[str]]:
+    """The cells of its rows; fields have no tabulator in them."""
+    data.write(work / "perf.data")
+    result = perf(work, "report", "-i", "perf.data", "--bpf-programs", "-t", "\t", *args)
+    return [line.split("\t") for line in result.out.splitlines()
+            if line and not line.startswith("#")]
+
+
+def as_json(work: Path, data: PerfData, *args: str) -> dict[str, Any]:
+    """The first event of its JSON."""
+    data.write(work / "perf.data")
+    result = perf(work, "report", "-i", "perf.data", "--bpf-programs=json", *args)
+    return json.loads(result.out.encode("latin-1"))["events"][0]
+
+
+def test_table(tmp_path: Path) -> None:
+    """A row for each program, with the line that is hottest in all of its functions."""
+    got = table(tmp_path, recording())
+    line = "src/prog.c:1  return 0;"
+    assert got == [
+        ["34.15%", "14", TRACER.name, "11", "tracing", "0b" * 8, "before", "-", line],
+        ["26.83%", "11", "filter", "12", "xdp", "0c" * 8, "before", "-", line],
+        ["14.63%", "6", "bpf_prog_1212121212121212_lost", "-", "?", "-", "-", "-", "-"],
+        ["2.44%", "1", "bpf_dispatcher_xdp", "-", "dispatcher", "-", "-", "-", "-"]]
+    result = perf(tmp_path, "report", "-i", "perf.data", "--bpf-programs")
+    assert "# 32 of 41 samples (78.05% of event 'cpu-clock') are in BPF code" in result.out
+    assert re.search(r"^ +34\.15% +14  a_tracer_with_a_long_name +11  tracing ", result.out, re.M)
+
+
+def test_json(tmp_path: Path) -> None:
+    """The same as JSON, for scripts: periods are not rounded."""
+    event = as_json(tmp_path, recording())
+    assert (event["event"], event["samples"], event["period"]) == ("cpu-clock", 41, 41000000)
+    first, *_, last = event["programs"]
+    assert first == {
+        "name": TRACER.name, "type": "tracing", "id": 11, "tag": "0b" * 8,
+        "load-time-ns-since-boot": 0, "loaded-ns": None, "ended-ns": None,
+        "run-count": 0, "run-time-ns": 0, "samples": 14, "period": 14000000,
+        "share": pytest.approx(14 / 41, abs=1e-6),
+        "hottest-line": {"file": "src/prog.c", "line": 1, "text": "\treturn 0;",
+                         "period": 5000000}}
+    assert last == {"name": "bpf_dispatcher_xdp", "type": "dispatcher", "samples": 1,
+                    "period": 1000000, "share": pytest.approx(1 / 41, abs=1e-6)}
+
+
+def test_hottest_line_is_of_all_its_places(tmp_path: Path) -> None:
+    """Three places of one line, each with fewer samples than another line has."""
+    lines = [Line(0, "a.c", 7, 1, "seven"), Line(5, "a.c", 8, 1, "eight"),
+             Line(10, "a.c", 7, 1, "seven")]
+    code = mov(1) + mov(2) + mov(3) + RET
+    base = FIRST
+    prog = Program(1, "main", [Function("main", base, code, lines),
+                               Function("sub", base + STEP, code, lines[:1])])
+    data = sampled([prog], [], {base: 2, base + 5: 4, base + 10: 2, base + STEP: 1})
+    event = as_json(tmp_path, data)
+    assert event["programs"][0]["hottest-line"] == {
+        "file": "a.c", "line": 7, "text": "seven", "period": 5000000}
+
+
+def test_times_and_runs(tmp_path: Path) -> None:
+    """When a program was loaded and ended, in the clock of the samples, and its statistics."""
+    early = program(91, "early", XDP)
+    late = replace(program(92, "late", XDP), fields={
+        "type": XDP, "load_time": 5, "run_cnt": 1000, "run_time_ns": 2500000})
+    end = pd.bpf_event(92, late.tag, pd.BPF_PROG_UNLOAD)
+    first: list[Union[Record, Sample]] = [
+        pd.mmap_kernel(), pd.comm("workload"), *pd.load_records(early),
+        Sample(early.functions[0].addr)]
+    data = PerfData([early, late], [*first, *pd.load_records(late),
+                                    Sample(late.functions[0].addr), end,
+                                    Sample(early.functions[0].addr)])
+    start = 1000000000 + 1000 * len(first)      # of the first sample, in nanoseconds
+    loaded, ended = start + 2000, start + 4000
+    assert table(tmp_path, data) == [
+        ["66.67%", "2", "early", "91", "xdp", "5b" * 8, "before", "-", "0", "0.000",
+         "src/prog.c:1  return 0;"],
+        ["33.33%", "1", "late", "92", "xdp", "5c" * 8, f"1.{loaded // 1000 % 1000000:06}",
+         f"1.{ended // 1000 % 1000000:06}", "1000", "2.500", "src/prog.c:1  return 0;"]]
+    shown = as_json(tmp_path, data)["programs"][1]
+    assert (shown["loaded-ns"], shown["ended-ns"], shown["load-time-ns-since-boot"],
+            shown["run-count"], shown["run-time-ns"]) == (loaded, ended, 5, 1000, 2500000)
+
+
+def test_filters(tmp_path: Path) -> None:
+    """Options that select samples do so here too: share is of what is selected."""
+    data = recording()
+    data.records = [replace(r, tid=1001) if isinstance(r, Sample) and r.ip == KERNEL_FUNC else r
+                    for r in data.records]
+    assert as_json(tmp_path, data, "--tid", "1001")["programs"] == []
+    event = as_json(tmp_path, data, "--tid", "1000")
+    assert event["samples"] == 32 and event["programs"][0]["samples"] == 14
+
+
+def test_table_from_a_pipe(tmp_path: Path) -> None:
+    """The info comes after the samples, and has the lines."""
+    data = recording()
+    parts = pd.feature_parts(pd.FEAT_BPF_PROG_INFO, pd.feat_prog_info([TRACER, FILTER]))
+    parts += pd.feature_parts(pd.FEAT_BPF_BTF, pd.feat_btf([TRACER, FILTER]))
+    assert table(tmp_path, PerfData([], [*data.records, *parts])) == table(tmp_path, data)
+
+
+def test_refused(tmp_path: Path) -> None:
+    """A format that does not exist, and what shows something else."""
+    recording().write(tmp_path / "perf.data")
+    for args in (["--bpf-programs=xml"], ["--bpf-programs", "--tasks"]):
+        result = run_perf(tmp_path, ["report", "-i", "perf.data", *args])
+        assert result.status != 0 and "--bpf-programs" in result.err, str(result)
+
+
+def test_hostile_strings(tmp_path: Path) -> None:
+    """Names and lines of any bytes: the table has no control characters, JSON is valid UTF-8."""
+    names = [b"caf\xc3\xa9", b"\xff\xfe", b"\xc0\x80", b"\xed\xa0\x80", b"\xe2\x82", b"\x1b[31m"]
+    progs = [Program(100 + i, "n", [Function("f", FIRST + i * STEP, mov(1) + RET,
+                                             [Line(0, name, 1, 1, b"\t" + name + b'"\\')])],
+                     fields={"name": name.ljust(16, b"\0")}, btf_id=100 + i)
+             for i, name in enumerate(names)]
+    data = sampled(progs, [], {p.functions[0].addr: 9 - i for i, p in enumerate(progs)})
+    shown = [p["hottest-line"]["text"] for p in as_json(tmp_path, data)["programs"]]
+    assert shown[0] == '\tcaf\u00e9"\\' and all("\ufffd" in text for text in shown[1:5]), shown
+    assert "\x1b" not in perf(tmp_path, "report", "-i", "perf.data", "--bpf-programs").out
