@@ -512,10 +512,13 @@ class PerfData:
         raw += self._pack("IIQQQQIIQ", 0, 0, 0, 0, branches, 0, 0, 0, self.regs_intr)
         return raw[:self.attr_size].ljust(self.attr_size, b"\0")
 
+    def _time(self, time: int) -> bytes:
+        return self._pack("Q", time) if self.sample_type & SAMPLE_TIME else b""
+
     def _sample(self, sample: Sample, time: int) -> bytes:
         raw = self._pack("Q", self.ids[0]) if self.sample_type & SAMPLE_IDENTIFIER else b""
-        raw += self._pack("QIIQIIQ", sample.ip, sample.tid, sample.tid, time, 0, 0,
-                          sample.period)
+        raw += self._pack("QII", sample.ip, sample.tid, sample.tid) + self._time(time)
+        raw += self._pack("IIQ", 0, 0, sample.period)
         if self.sample_type & SAMPLE_CALLCHAIN:
             chain = [CONTEXT_KERNEL, sample.ip, *sample.chain]
             raw += self._pack(f"Q{len(chain)}Q", len(chain), *chain)
@@ -535,7 +538,7 @@ class PerfData:
                                 trailer=False)
             raw = record.body(self.machine.order)
             if record.trailer:
-                raw += self._pack("IIQII", 1000, 1000, time, 0, 0)
+                raw += self._pack("II", 1000, 1000) + self._time(time) + self._pack("II", 0, 0)
                 if self.sample_type & SAMPLE_IDENTIFIER:
                     raw += self._pack("Q", self.ids[0])
             size = 8 + len(raw) if record.size is None else record.size

@@ -111,7 +111,7 @@ def test_kernel_without_an_end(tmp_path: Path) -> None:
     shown = perf(tmp_path, file, "report", "--stdio", "--sort", "dso")
     rows = dict(line.split()[::-1] for line in shown.out.splitlines()
                 if line.strip() and line[0] != "#")
-    assert rows == {"[kernel.kallsyms]": "50.00%", "[bpf]": "25.00%",
+    assert rows == {"[kernel.kallsyms]": "50.00%", "bpf_prog_1_a": "25.00%",
                     "[dummy]": "25.00%"}, str(shown)
 
 

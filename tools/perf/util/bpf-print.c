@@ -127,8 +127,10 @@ static void bpf_prog_info__fprintf(const struct bpf_prog_info *info, FILE *fp)
 	const char *type = libbpf_bpf_prog_type_str(info->type);
 	u64 load_time_us = info->load_time / NSEC_PER_USEC;
 
-	fprintf(fp, " type %s loaded %" PRIu64 ".%06" PRIu64 " s after boot", type ?: "unknown",
-		load_time_us / USEC_PER_SEC, load_time_us % USEC_PER_SEC);
+	fprintf(fp, " type %s", type ?: "unknown");
+	if (load_time_us)
+		fprintf(fp, " loaded %" PRIu64 ".%06" PRIu64 " s after boot",
+			load_time_us / USEC_PER_SEC, load_time_us % USEC_PER_SEC);
 	if (info->run_cnt)
 		fprintf(fp, " ran %llu times for %llu ns", info->run_cnt, info->run_time_ns);
 }
@@ -154,7 +156,7 @@ void __bpf_event__print_bpf_prog_info(struct perf_bpil *info_linear,
 	}
 
 	/* Ensure the arrays were present and converted by bpil_offs_to_addr() */
-	if ((info_linear->arrays & required_arrays) != required_arrays)
+	if ((info_linear->arrays & required_arrays) != required_arrays || !sub_prog_cnt)
 		return;
 
 	if (info->btf_id) {

@@ -3,15 +3,11 @@
  * Which BPF program does a piece of kernel text belong to?
  *
  *	a function of a program, also a callback	the program: its info has the address
- *	a trampoline	the program that is attached to the function, if it is the only one
- *	anything else	none: a dispatcher, for example, has the code of many programs
+ *	anything else	none: a trampoline or a dispatcher has the code of many programs
  *
- * A trampoline is called "bpf_trampoline_<key>", and serves all programs of a function, one
- * after the other. The key is what the kernel attaches to: the id of a kernel's BTF and that of
- * a function in it, or the id of a BPF program and that of a function in its BTF. Each
- * program has the same two in attach_btf_obj_id and attach_btf_id, so there is an index
- * by these. A function that several programs of the recording are attached to has none
- * in the index: one of them would get the time of all.
+ * A trampoline serves all programs that are attached to a function, one after the other, and
+ * neither its name nor the info of the programs tells which these are: a program that is
+ * attached to several functions or to another program has no target in its info.
  */
 #include "bpf-prog.h"
 #include "bpf-event.h"
@@ -26,7 +22,10 @@
 #include <string.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
-#include <linux/zalloc.h>
+#ifdef HAVE_LIBBPF_SUPPORT
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#endif
 
 /* What a BPF image is, in a word: instead of the type of a program. NULL: another image. */
 static const char *dso__bpf_image_type(const struct dso *dso)
@@ -97,7 +96,7 @@ void dso__get_bpf_label(struct dso *dso, char buf[BPF_LABEL_SIZE])
 	if (!dso || !dso__is_bpf_text(dso)) {
 		strcpy(buf, "-");
 	} else if (dso__find_bpf_prog(dso, &prog)) {
-		dso__get_bpf_prog_name(dso, prog.id, buf, BPF_PROG_NAME_SIZE);
+		dso__get_bpf_prog_name(dso, buf, BPF_PROG_NAME_SIZE);
 		len = strlen(buf);
 		scnprintf(buf + len, BPF_LABEL_SIZE - len, "[%u]", prog.id);
 	} else {
@@ -139,109 +138,21 @@ const char *dso__bpf_type(struct dso *dso)
 }
 
 #ifdef HAVE_LIBBPF_SUPPORT
-#include <bpf/btf.h>
-#include <bpf/libbpf.h>
-
-/* In the key of a trampoline: the target is in the kernel or a module */
-#define KEY_OF_KERNEL	0x80000000U
-
 /**
- * struct bpf_target - what programs are attached to
- * @btf_id: id of a BTF
- * @func_id: id of a function in it
- * @prog_id: the program that is attached, 0 if there are several
+ * dso__find_bpf_prog - find the BPF program that kernel text belongs to
+ * @dso: any
+ * @prog: filled in
+ *
+ * Return: false if it is no function of a BPF program, or if the program is not known.
  */
-struct bpf_target {
-	u32	btf_id;
-	u32	func_id;
-	u32	prog_id;
-};
-
-static int bpf_target__cmp(const void *a, const void *b)
+bool dso__find_bpf_prog(struct dso *dso, struct bpf_prog *prog)
 {
-	const struct bpf_target *l = a, *r = b;
+	const struct bpf_prog_info_node *node = dso__bpf_prog(dso)->info;
+	const struct bpf_prog_info *info;
 
-	if (l->btf_id != r->btf_id)
-		return l->btf_id < r->btf_id ? -1 : 1;
-	return l->func_id < r->func_id ? -1 : l->func_id > r->func_id;
-}
-
-/* Programs of other types also have an attach_btf_id, but no trampoline. */
-static bool bpf_prog_info__has_trampoline(const struct bpf_prog_info *info)
-{
-	return info->attach_btf_id &&
-	       (info->type == BPF_PROG_TYPE_TRACING || info->type == BPF_PROG_TYPE_LSM);
-}
-
-/* Those with the same target become one. Return: how many are left. */
-static u32 bpf_targets__merge(struct bpf_target *targets, u32 nr)
-{
-	u32 last = 0;
-
-	qsort(targets, nr, sizeof(*targets), bpf_target__cmp);
-	for (u32 i = 1; i < nr; i++) {
-		if (bpf_target__cmp(&targets[last], &targets[i]))
-			targets[++last] = targets[i];
-		else
-			targets[last].prog_id = 0;
-	}
-	return nr ? last + 1 : 0;
-}
-
-/* Called with env->bpf_progs.lock held. Programs that come or go free it. */
-static void perf_env__index_bpf_targets(struct perf_env *env)
-{
-	struct bpf_target *targets = calloc(env->bpf_progs.infos_cnt + 1, sizeof(*targets));
-	struct rb_node *n;
-	u32 nr = 0;
-
-	if (!targets)
-		return;
-
-	for (n = rb_first(&env->bpf_progs.infos); n; n = rb_next(n)) {
-		const struct bpf_prog_info_node *node =
-			rb_entry(n, struct bpf_prog_info_node, rb_node);
-		const struct bpf_prog_info *info = &node->info_linear->info;
-
-		if (bpf_prog_info__has_trampoline(info))
-			targets[nr++] = (struct bpf_target){ info->attach_btf_obj_id,
-							     info->attach_btf_id, info->id };
-	}
-	env->bpf_progs.targets = targets;
-	env->bpf_progs.nr_targets = bpf_targets__merge(targets, nr);
-}
-
-/* Called with env->bpf_progs.lock held. Return: the info of a program, or NULL. */
-static struct bpf_prog_info *perf_env__bpf_prog_info(struct perf_env *env, u32 id)
-{
-	struct bpf_prog_info_node *node = __perf_env__find_bpf_prog_info(env, id);
-
-	return node && node->info_linear ? &node->info_linear->info : NULL;
-}
-
-/* Called with env->bpf_progs.lock held. Return: the only program with this trampoline, or NULL. */
-static struct bpf_prog_info *perf_env__find_trampoline_prog(struct perf_env *env, u64 key)
-{
-	struct bpf_target target = { key >> 32, (u32)key & ~KEY_OF_KERNEL, 0 }, *found;
-	struct bpf_prog_info *called;
-
-	if (!(key & KEY_OF_KERNEL)) {
-		called = perf_env__bpf_prog_info(env, target.btf_id);
-		if (!called)
-			return NULL;
-		target.btf_id = called->btf_id;
-	}
-	if (!env->bpf_progs.targets)
-		perf_env__index_bpf_targets(env);
-	if (!env->bpf_progs.targets)
-		return NULL;
-	found = bsearch(&target, env->bpf_progs.targets, env->bpf_progs.nr_targets,
-			sizeof(target), bpf_target__cmp);
-	return found ? perf_env__bpf_prog_info(env, found->prog_id) : NULL;
-}
-
-static void bpf_prog__init(struct bpf_prog *prog, const struct bpf_prog_info *info)
-{
+	if (!dso__is_bpf_prog(dso) || !node)
+		return false;
+	info = &node->info_linear->info;
 	*prog = (struct bpf_prog){
 		.id = info->id,
 		.type = info->type,
@@ -250,50 +161,7 @@ static void bpf_prog__init(struct bpf_prog *prog, const struct bpf_prog_info *in
 		.run_time_ns = info->run_time_ns,
 	};
 	memcpy(prog->tag, info->tag, sizeof(prog->tag));
-}
-
-static bool perf_env__find_bpf_image_prog(struct perf_env *env, const char *name,
-					  struct bpf_prog *prog)
-{
-	struct bpf_prog_info *info;
-	char *end;
-	u64 key;
-
-	if (!strstarts(name, "bpf_trampoline_"))
-		return false;
-	key = strtoull(name + strlen("bpf_trampoline_"), &end, 10);
-	if (*end)
-		return false;
-
-	mutex_lock(&env->bpf_progs.lock);
-	info = perf_env__find_trampoline_prog(env, key);
-	if (info)
-		bpf_prog__init(prog, info);
-	mutex_unlock(&env->bpf_progs.lock);
-	return info;
-}
-
-/**
- * dso__find_bpf_prog - find the BPF program that kernel text belongs to
- * @dso: any
- * @prog: filled in
- *
- * Return: false if it is no BPF text, or if its program is not known.
- */
-bool dso__find_bpf_prog(struct dso *dso, struct bpf_prog *prog)
-{
-	struct perf_env *env = dso__bpf_prog(dso)->env;
-
-	if (dso__is_bpf_prog(dso)) {
-		const struct bpf_prog_info_node *node = dso__bpf_prog(dso)->info;
-
-		if (!node)
-			return false;
-		bpf_prog__init(prog, &node->info_linear->info);
-		return true;
-	}
-	return env && dso__binary_type(dso) == DSO_BINARY_TYPE__BPF_IMAGE &&
-	       perf_env__find_bpf_image_prog(env, dso__short_name(dso), prog);
+	return true;
 }
 
 /* Called with env->bpf_progs.lock held. Return: the name of the main function, or NULL. */
@@ -312,26 +180,23 @@ static const char *perf_env__bpf_func_name(struct perf_env *env, const struct bp
 /**
  * dso__get_bpf_prog_name - copy the name of a BPF program
  * @dso: for which dso__find_bpf_prog() has found the program
- * @id: of the program
  * @buf: gets the name of its main function without control characters, "" if it has none
  * @size: size of @buf
  *
  * The name in the info has 15 characters, the one in the BTF is whole.
  */
-void dso__get_bpf_prog_name(struct dso *dso, u32 id, char *buf, size_t size)
+void dso__get_bpf_prog_name(struct dso *dso, char *buf, size_t size)
 {
+	const struct bpf_prog_info *info = &dso__bpf_prog(dso)->info->info_linear->info;
 	struct perf_env *env = dso__bpf_prog(dso)->env;
-	const struct bpf_prog_info *info;
-	const char *name = NULL;
+	const char *name;
 
 	mutex_lock(&env->bpf_progs.lock);
-	info = perf_env__bpf_prog_info(env, id);
-	if (info)
-		name = perf_env__bpf_func_name(env, info);
+	name = perf_env__bpf_func_name(env, info);
 	if (name && *name)
 		scnprintf(buf, size, "%s", name);
 	else
-		scnprintf(buf, size, "%.*s", BPF_OBJ_NAME_LEN, info ? info->name : "");
+		scnprintf(buf, size, "%.*s", BPF_OBJ_NAME_LEN, info->name);
 	mutex_unlock(&env->bpf_progs.lock);
 	strreplace_controls(buf);
 }

@@ -46,7 +46,7 @@ const char *dso__bpf_type(struct dso *dso);
 
 #ifdef HAVE_LIBBPF_SUPPORT
 bool dso__find_bpf_prog(struct dso *dso, struct bpf_prog *prog);
-void dso__get_bpf_prog_name(struct dso *dso, u32 id, char *buf, size_t size);
+void dso__get_bpf_prog_name(struct dso *dso, char *buf, size_t size);
 const char *bpf_prog__type_name(const struct bpf_prog *prog);
 #else
 static inline bool dso__find_bpf_prog(struct dso *dso __maybe_unused,
@@ -55,8 +55,8 @@ static inline bool dso__find_bpf_prog(struct dso *dso __maybe_unused,
 	return false;
 }
 
-static inline void dso__get_bpf_prog_name(struct dso *dso __maybe_unused, u32 id __maybe_unused,
-					  char *buf, size_t size __maybe_unused)
+static inline void dso__get_bpf_prog_name(struct dso *dso __maybe_unused, char *buf,
+					  size_t size __maybe_unused)
 {
 	*buf = '\0';
 }

@@ -117,9 +117,9 @@ static void bpf_report_row__get_cells(const struct bpf_report_row *row, double s
 		return;
 	scnprintf(cells[COL_ID].text, CELL_SIZE, "%u", prog->id);
 	bpf_prog__get_tag(prog, cells[COL_TAG].text);
-	if (bpf_report_row__existed(row, first_sample))
+	if (first_sample && bpf_report_row__existed(row, first_sample))
 		strcpy(cells[COL_LOADED].text, "before");
-	else
+	else if (first_sample)
 		timestamp__scnprintf_usec(row->loaded, cells[COL_LOADED].text, CELL_SIZE);
 	if (row->ended)
 		timestamp__scnprintf_usec(row->ended, cells[COL_ENDED].text, CELL_SIZE);

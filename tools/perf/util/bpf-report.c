@@ -15,6 +15,7 @@
 #include "hashmap.h"
 #include "map.h"
 #include "sample.h"
+#include "symbol_conf.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -55,7 +56,7 @@ struct bpf_prog_times {
  * @events: one for each event with samples
  * @nr_events: number of @events
  * @times: struct bpf_prog_times by the id of the program
- * @first_sample: time of the first sample, in nanoseconds; 0 before it
+ * @first_sample: time of the first sample, in nanoseconds; 0 before it and without times
  */
 struct bpf_report {
 	struct bpf_report_event	*events;
@@ -148,6 +149,12 @@ void bpf_report__delete(struct bpf_report *report)
 	free(report);
 }
 
+/* 0 in a recording without times */
+static u64 sample_time(const struct perf_sample *sample)
+{
+	return sample->time == (u64)-1 ? 0 : sample->time;
+}
+
 static struct bpf_report_event *bpf_report__findnew_event(struct bpf_report *report,
 							  struct evsel *evsel)
 {
@@ -201,16 +208,17 @@ int bpf_report__add_sample(struct bpf_report *report, const struct addr_location
 {
 	struct bpf_report_event *event;
 
-	if (al->filtered)
+	if (!report->first_sample)
+		report->first_sample = sample_time(sample);
+	/* as in perf report, see --percentage */
+	if (al->filtered && symbol_conf.filter_relative)
 		return 0;
 	event = bpf_report__findnew_event(report, sample->evsel);
 	if (!event)
 		return -ENOMEM;
-	if (!report->first_sample)
-		report->first_sample = sample->time;
 	event->samples++;
 	event->period += sample->period;
-	if (!al->map || !dso__is_bpf_text(map__dso(al->map)))
+	if (al->filtered || !al->map || !dso__is_bpf_text(map__dso(al->map)))
 		return 0;
 	return bpf_report_event__add(event, al->map, sample);
 }
@@ -232,9 +240,9 @@ int bpf_report__add_bpf_event(struct bpf_report *report, const union perf_event 
 	if (!times)
 		return -ENOMEM;
 	if (event->bpf.type == PERF_BPF_EVENT_PROG_LOAD && !times->loaded)
-		times->loaded = sample->time;
+		times->loaded = sample_time(sample);
 	else if (event->bpf.type == PERF_BPF_EVENT_PROG_UNLOAD)
-		times->ended = sample->time;
+		times->ended = sample_time(sample);
 	return 0;
 }
 
@@ -339,7 +347,7 @@ static void bpf_report_row__init(struct bpf_report_row *row, const struct bpf_re
 		scnprintf(row->name, sizeof(row->name), "%s", dso__short_name(dso));
 		return;
 	}
-	dso__get_bpf_prog_name(dso, row->prog.id, row->name, sizeof(row->name));
+	dso__get_bpf_prog_name(dso, row->name, sizeof(row->name));
 	if (report->times && hashmap__find(report->times, row->prog.id, &times)) {
 		row->loaded = times->loaded;
 		row->ended = times->ended;

@@ -50,7 +50,7 @@ struct bpf_report_row {
 /**
  * struct bpf_report_event - the programs in which an event has samples
  * @evsel: the event
- * @samples: how many it has, in all code
+ * @samples: how many it has, in all code; filters reduce them only with --percentage relative
  * @period: the sum of their periods
  * @rows: the programs, the one with the largest period first
  * @nr_rows: number of @rows

@@ -580,13 +580,16 @@ bool bpf_sideband__wait(struct bpf_sideband *sb, int wait_ms,
 
 /**
  * bpf_sideband__read_runs - read again how often the programs ran
- * @sb: may be NULL; the thread of its evlist must have stopped, with its event still open
+ * @sb: may be NULL; the thread of its evlist must have stopped
  */
 void bpf_sideband__read_runs(struct bpf_sideband *sb)
 {
-	if (sb)
-		perf_env__read_bpf_runs(sb->env, sb->evsel->core.attr.bpf_retain ?
-					*(int *)xyarray__entry(sb->evsel->core.fd, 0, 0) : -1);
+	const struct perf_evsel *evsel = sb && sb->evsel ? &sb->evsel->core : NULL;
+
+	/* it may have failed to open */
+	if (evsel && evsel->fd)
+		perf_env__read_bpf_runs(sb->env, evsel->attr.bpf_retain ?
+					*(int *)xyarray__entry(evsel->fd, 0, 0) : -1);
 }
 
 /**

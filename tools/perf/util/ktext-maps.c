@@ -16,7 +16,6 @@
 #include <string.h>
 #include <symbol/kallsyms.h>
 #include "bpf-loads.h"
-#include "bpf-prog.h"
 #include "build-id.h"
 #include "debug.h"
 #include "dso.h"
@@ -185,8 +184,6 @@ static int machine__add_ksymbol_map(struct machine *machine,
 	err = 0;
 	if (dso__is_bpf_prog(dso))
 		err = machine__add_bpf_load(machine, map);
-	else if (dso__is_bpf_text(dso))
-		dso__bpf_prog(dso)->env = machine->env;
 out:
 	map__put(map);
 	dso__put(dso);

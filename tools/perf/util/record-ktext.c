@@ -609,9 +609,10 @@ void ktext_recorder__stop(struct ktext_recorder *kt, int nr_signals)
 		return;
 	if (kt->sb_evlist) {
 		evlist__join_sb_thread(kt->sb_evlist);
-		if (nr_signals >= 0)
+		if (nr_signals >= 0) {
 			ktext_recorder__wait(kt, nr_signals);
-		bpf_sideband__read_runs(kt->sideband);
+			bpf_sideband__read_runs(kt->sideband);
+		}
 		bpf_sideband__stop(kt->sideband);
 		evlist__put(kt->sb_evlist);
 	}

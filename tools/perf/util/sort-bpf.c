@@ -2,10 +2,9 @@
 /*
  * Sort keys that tell which BPF program a sample is in: bpf_prog, bpf_id, bpf_tag, bpf_type.
  *
- * A program has several pieces of text, each with its dso: its functions, and the trampoline
- * that calls it. See bpf-prog.c. Which program a dso belongs to may be known late: in a
- * pipe the info comes after the samples. So the entries of samples are kept by dso, and those
- * of a program are collapsed into one when all has been read.
+ * A program has several functions, each with its dso. Which program a dso belongs to may be
+ * known late: in a pipe the info comes after the samples. So the entries of samples are kept
+ * by dso, and those of a program are collapsed into one when all has been read.
  */
 #include "sort-bpf.h"
 #include "bpf-prog.h"
@@ -48,7 +47,7 @@ static void hist_entry__get_bpf_label(const struct hist_entry *he, char buf[BPF_
 		dso__get_bpf_label(dso, buf);
 		return;
 	}
-	dso__get_bpf_prog_name(dso, prog.id, buf, BPF_PROG_NAME_SIZE);
+	dso__get_bpf_prog_name(dso, buf, BPF_PROG_NAME_SIZE);
 	len = strlen(buf);
 	buf[len] = ':';
 	bpf_prog__get_tag(&prog, buf + len + 1);
