@@ -11,7 +11,7 @@ import pytest
 import perfdata as pd
 from perfdata import Function, Line, PerfData, Program, Record, Sample
 from subject import Result, run_perf
-from x86 import NOP, RET, call, mov
+from x86 import RET, call, mov
 
 FIRST = 0xffffffffc1000000
 STEP = 0x1000                           # between pieces of text
@@ -199,9 +199,9 @@ def test_many_images(tmp_path: Path, keys: str, verbose: bool) -> None:
     """Each trampoline and each thunk has one row, in whatever order its keys are: they have the
     same offsets in their dsos, and no long name."""
     images = [trampoline(100 + i) for i in range(30)]
-    for i in range(30):
-        addr = FIRST + (5000 + i) * STEP
-        images.append((pd.ksymbol(f"thunk_{i}", addr, 64, ksym_type=pd.KSYMBOL_THUNK), addr))
+    for number in range(30):
+        addr = FIRST + (5000 + number) * STEP
+        images.append((pd.ksymbol(f"thunk_{number}", addr, 64, ksym_type=pd.KSYMBOL_THUNK), addr))
     counts = {addr: 10 + i for i, (_, addr) in enumerate(images)}
     mixed = [Sample(addr) for turn in range(70) for addr, n in counts.items() if turn < n]
     pd.recording([], mixed, before=[record for record, _ in images]).write(tmp_path / "perf.data")
