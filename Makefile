@@ -58,6 +58,10 @@ selftests: setup ## build the series' kselftests
 samples: perf ## build what the guest runs with libbpf: the example of a BPF program
 	@stack/samples
 
+.PHONY: fuzz
+fuzz: setup ## fuzz perf's reading of BPF and kernel text in perf.data (libFuzzer): make fuzz FOR=600 (seconds)
+	@stack/fuzz $(or $(FOR),600)
+
 .PHONY: bpf-selftests
 bpf-selftests: kernel ## build those tests of selftests/bpf that the series adds or changes
 	@stack/bpf-selftests

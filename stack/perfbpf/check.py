@@ -93,6 +93,7 @@ def pytest(name: str, tests: str, limit: int, *needs: str) -> Stage:
 TREE = script("tree", "tree", 1200)
 KERNEL = script("kernel", "kernel series", 3000, "tree")
 PERF = script("perf", "perf series", 1200, "tree")
+FUZZ = script("fuzz", "fuzz build", 1200, "tree")
 SELFTESTS = script("selftests", "selftests", 600, "tree")
 SAMPLES = script("samples", "samples", 600, "perf")
 BPF_SELFTESTS = script("bpf-selftests", "bpf-selftests", 900, "kernel")
@@ -111,7 +112,7 @@ class Kind(NamedTuple):
 KINDS = {
     "check": Kind("what CI runs: the product", (
         (TREE, KERNEL, BPF_SELFTESTS, pytest("tests-kernel", "tests/kernel", 2700, *IN_GUEST)),
-        (script("lint", "lint", 900, "tree"), PERF, SELFTESTS, SAMPLES,
+        (script("lint", "lint", 900, "tree"), PERF, SELFTESTS, SAMPLES, FUZZ,
          pytest("tests-perf", "tests/perf", 1200, "perf"),
          pytest("topics", "tests/series", 3000, "kernel", "perf")))),
     "base": Kind("the same tests without the series, where they have to fail", (

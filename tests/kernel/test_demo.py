@@ -9,12 +9,17 @@ does: report and flame graph, taken alone, have the names on the base too.
 import json
 import os
 import re
+import shutil
 import subprocess
-from typing import Dict, Iterator, Tuple
+import xml.etree.ElementTree
+from pathlib import Path
+from typing import Dict, Iterator, List, Tuple
 
 import pytest
 
 import guest_host as host
+from exports import EXPORTS
+from subject import perf_binary
 from perfbpf.paths import BUILD, TOP
 
 RESULTS = BUILD / "results/demo"
@@ -100,6 +105,40 @@ def test_flame_graph_names_functions() -> None:
     assert {node["l"] for node in nodes_of(root) if " [bpf " in node["n"]} == {"kernel"}
 
 
+def shared_objects(program: Path) -> List[Path]:
+    """The loader and the libraries of a program."""
+    said = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=True)
+    return [Path(found) for found in re.findall(r"(/\S+) \(0x", said.stdout)]
+
+
+@pytest.mark.usefixtures("said")
+def test_recording_is_enough(tmp_path: Path) -> None:
+    """In a chroot with perf and perf.data only, BPF functions have names, source and shares."""
+    perf = perf_binary()
+    for path in shared_objects(perf):
+        target = tmp_path / path.relative_to("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
+    shutil.copy(perf, tmp_path / "perf")
+    shutil.copy(RESULTS / "perf.data", tmp_path)
+
+    def run(*args: str) -> str:
+        done = subprocess.run(
+            ["unshare", "--map-root-user", "chroot", str(tmp_path), "/perf", "--no-pager", *args],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+            check=False, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    report = run("report", "--stdio", "--sort", "sym", "-g", "none", "--no-children")
+    assert len([name for name in FUNCTIONS if named(report, name)]) >= len(FUNCTIONS) - 2, report
+    annotated = run("annotate", "--stdio", "-s", "flow_hash")
+    source = SOURCE.read_text().splitlines()
+    shown = [line.strip() for line in source if len(line) > 12 and line.strip() in annotated]
+    assert len(shown) >= 3 and re.search(r"^ +\d\d?\.\d+ +:", annotated, re.M), annotated
+    assert not [path for path in ("proc", "sys", "boot") if (tmp_path / path).exists()]
+
+
 def test_summary_shows_lines(said: str) -> None:
     """It ends with five source lines, percentages, and existing files."""
     lines = re.findall(r"^ +(\d+\.\d+)% +flow\.bpf\.c:(\d+) .*\|(.*)$", said,
@@ -119,5 +158,29 @@ def test_stages_are_timed(said: str) -> None:
     """Each stage is told with the elapsed time and its log."""
     stages = re.findall(r"^==> \[\d+:\d\d\] (\S+) \(log: (\S+)\)", said,
                         re.MULTILINE)
-    assert [name for name, _ in stages][-1] == "demo-flamegraph"
+    assert [name for name, _ in stages][-1] == "demo-pictures"
     assert all((TOP / log).exists() for _, log in stages)
+
+
+@pytest.mark.usefixtures("said")
+@pytest.mark.parametrize("name", EXPORTS)
+def test_no_bpf_in_user(tmp_path: Path, name: str) -> None:
+    """No export for a viewer shows a BPF function, trampoline or dispatcher as user code."""
+    data = tmp_path / "perf.data"
+    data.symlink_to(RESULTS / "perf.data")
+    shown = set(EXPORTS[name](data))
+    assert shown
+    # not libbpf's bpf_prog_load()
+    bpf = re.compile(r"c?bpf_prog_[0-9a-f]{16}|bpf_(trampoline|dispatcher)_|\[c?bpf\b")
+    assert not [each for each in shown if bpf.search(each)]
+
+
+@pytest.mark.usefixtures("said")
+def test_pictures() -> None:
+    """They are SVG, fetch nothing, and have the program, its source and percentages."""
+    for name, wanted in (("programs", ("flow_meter", "xdp", "Overhead")),
+                         ("annotate", ("Percent", "flow.bpf.c"))):
+        svg = (RESULTS / f"{name}.svg").read_text()
+        text = "".join(xml.etree.ElementTree.fromstring(svg).itertext()).replace("\u00a0", " ")
+        assert not [each for each in wanted if each not in text], text
+        assert "url(\"http" not in svg

@@ -23,7 +23,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Callable, Mapping, Optional, Sequence, Union
+from typing import Callable, Mapping, NamedTuple, Optional, Sequence, Union
 
 # enum perf_event_type (include/uapi/linux/perf_event.h)
 RECORD_MMAP = 1
@@ -104,7 +104,8 @@ INFO_FIELDS: Sequence[tuple[str, str]] = (
     ("nr_jited_line_info", "I"), ("line_info_rec_size", "I"),
     ("jited_line_info_rec_size", "I"), ("nr_prog_tags", "I"), ("prog_tags", "Q"),
     ("run_time_ns", "Q"), ("run_cnt", "Q"), ("recursion_misses", "Q"),
-    ("verified_insns", "I"), ("attach_btf_obj_id", "I"), ("attach_btf_id", "I4x"),
+    ("verified_insns", "I"), ("attach_btf_obj_id", "I"), ("attach_btf_id", "I"),
+    ("nr_hidden_funcs", "I"),
 )
 
 # The arrays of struct perf_bpil: bit number = place in this list. The second
@@ -127,17 +128,33 @@ def array_bit(name: str) -> int:
     return 1 << {array: i for i, (array, _, _) in enumerate(ARRAYS)}[name]
 
 
+class Insn(NamedTuple):
+    """struct bpf_insn."""
+    code: int
+    dst: int = 0
+    src: int = 0
+    off: int = 0
+    imm: int = 0
+
+    def pack(self, order: str = "<") -> bytes:
+        """Return the 8 bytes; the registers are bit fields, in the machine's order."""
+        low, high = (self.dst, self.src) if order == "<" else (self.src, self.dst)
+        return struct.pack(order + "BBhi", self.code, high << 4 | low, self.off, self.imm)
+
+
 @dataclass
 class Line:
     """Where a source line's code begins: offset is in bytes from its function's start.
 
-    A source file's name, its line's number and column (both from 1) and its text.
+    A source file's name, its line's number and column (both from 1) and its text; and the
+    BPF instructions of the line. A line without has one that is not recorded.
     """
     offset: int
     file: Union[str, bytes]
     line: int
     col: int
     text: Union[str, bytes]
+    insns: Sequence[Insn] = ()
 
 
 @dataclass
@@ -270,7 +287,7 @@ def _line_arrays(program: Program, btf: Btf, order: str) -> tuple[bytes, bytes]:
             records += struct.pack(order + "IIII", insn, btf.string(line.file),
                                    btf.string(line.text), line.line << 10 | line.col)
             addrs += struct.pack(order + "Q", function.at(line.offset))
-            insn += 1
+            insn += len(line.insns) or 1
     return records, addrs
 
 
@@ -279,8 +296,10 @@ def program_arrays(program: Program, order: str = "<") -> dict[str, bytes]:
     functions = program.functions
     btf, type_ids = program_btf(program, order)
     line_info, jited_line_info = _line_arrays(program, btf, order)
-    return {
+    arrays = {
         "jited_prog_insns": b"".join(f.code for f in functions),
+        "xlated_prog_insns": b"".join(insn.pack(order) for f in functions
+                                      for line in f.lines for insn in line.insns),
         "jited_ksyms": b"".join(struct.pack(order + "Q", f.addr) for f in functions),
         "jited_func_lens": b"".join(struct.pack(order + "I", len(f.code)) for f in functions),
         "func_info": b"".join(struct.pack(order + "II", i, t) for i, t in enumerate(type_ids)),
@@ -288,6 +307,9 @@ def program_arrays(program: Program, order: str = "<") -> dict[str, bytes]:
         "jited_line_info": jited_line_info,
         "prog_tags": b"".join(program.tag_of(i) for i in range(len(functions))),
     }
+    if not arrays["xlated_prog_insns"]:
+        del arrays["xlated_prog_insns"]
+    return arrays
 
 
 def _lay_out(program: Program, arrays: Mapping[str, bytes]) -> tuple[dict, int, bytes]:

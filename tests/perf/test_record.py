@@ -43,6 +43,21 @@ def test_kernel_without_schedstat(tmp_path: Path) -> None:
     assert result.status == 0 and "schedstat" not in result.err, str(result)
 
 
+def test_event_without_call_chains(tmp_path: Path) -> None:
+    """Its samples get no callers, those of another event."""
+    result = run_perf(tmp_path, [
+        "record", "-o", "perf.data", "-e", "cpu-clock/call-graph=fp/u,task-clock/call-graph=no/u",
+        str(perf_binary()), "test", "-w", "noploop", "1"])
+    assert result.status == 0, str(result)
+    report = run_perf(tmp_path, ["report", "--stdio", "--children", "-g", "none", "--sort", "sym",
+                                 "-i", "perf.data"])
+    of_event = report.out.split("# Samples: ")
+    entries = [re.findall(r"^ +([\d.]+)% +([\d.]+)% ", text, re.M) for text in of_event
+               if "'task-clock" in text.partition("\n")[0]]
+    assert len(entries) == 1 and entries[0], str(report)
+    assert not [1 for total, own in entries[0] if total != own], str(report)
+
+
 NR_PROGRAMS = 5
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from toy import Toy, copy_tooling
 
-BUILDS = ("base", "tree", "lint", "perf", "selftests", "samples", "kernel", "bpf-selftests")
+BUILDS = ("base", "tree", "lint", "perf", "selftests", "samples", "fuzz", "kernel",
+          "bpf-selftests")
 FOLDERS = ("kernel", "perf", "series")
 PASSES, FAILS = "def test_it(): pass\n", "def test_it(): assert not 'true'\n"
 FLAKY = "def test_it(record_property): record_property('flaky', 'a.log and b.log')\n"

@@ -76,6 +76,8 @@ int perf_env__add_bpf_info(struct perf_env *env, int fd)
 	arrays |= 1UL << PERF_BPIL_LINE_INFO;
 	arrays |= 1UL << PERF_BPIL_JITED_LINE_INFO;
 	arrays |= 1UL << PERF_BPIL_MAP_IDS;
+	if (env->bpf_progs.xlated)
+		arrays |= 1UL << PERF_BPIL_XLATED_INSNS;
 
 	info_linear = get_bpf_prog_info_linear(fd, arrays);
 	if (IS_ERR_OR_NULL(info_linear)) {

@@ -26,20 +26,33 @@ struct bpf_lines {
 	struct bpf_line	line[];
 };
 
+/* Return: false, and line 0, if the BTF does not have the names. */
 static bool bpf_line__init(struct bpf_line *line, const struct btf *btf,
 			   const struct bpf_line_info *linfo, u64 addr)
 {
-	const char *file = btf__name_by_offset(btf, linfo->file_name_off);
-	const char *text = btf__name_by_offset(btf, linfo->line_off);
-
-	if (!file || !*file || !text)
-		return false;
+	const char *file = btf ? btf__name_by_offset(btf, linfo->file_name_off) : NULL;
+	const char *text = btf ? btf__name_by_offset(btf, linfo->line_off) : NULL;
+	bool known = file && *file && text;
 
 	line->addr = addr;
-	line->file = file;
-	line->text = text;
-	line->line = BPF_LINE_INFO_LINE_NUM(linfo->line_col);
-	return true;
+	line->insn_off = linfo->insn_off;
+	line->nr_insns = 0;
+	line->file = known ? file : "";
+	line->text = known ? text : "";
+	line->line = known ? BPF_LINE_INFO_LINE_NUM(linfo->line_col) : 0;
+	return known;
+}
+
+/* A line has the instructions up to the next one's. @lines is in the order of the file. */
+static void bpf_lines__count_insns(struct bpf_lines *lines, u32 prog_len)
+{
+	for (u32 i = 0; i < lines->nr; i++) {
+		u32 start = lines->line[i].insn_off;
+		u32 end = i + 1 < lines->nr ? lines->line[i + 1].insn_off : prog_len;
+
+		if (start < end)
+			lines->line[i].nr_insns = end - start;
+	}
 }
 
 static int bpf_line__cmp(const void *a, const void *b)
@@ -49,7 +62,7 @@ static int bpf_line__cmp(const void *a, const void *b)
 	if (l->addr != r->addr)
 		return l->addr < r->addr ? -1 : 1;
 	/* An instruction for which the JIT emits no code has the next one's address. */
-	return l->line < r->line ? -1 : l->line > r->line;
+	return l->insn_off < r->insn_off ? -1 : l->insn_off > r->insn_off;
 }
 
 static struct bpf_lines *bpf_lines__new(const struct bpf_prog_info *info,
@@ -57,10 +70,10 @@ static struct bpf_lines *bpf_lines__new(const struct bpf_prog_info *info,
 {
 	const void *linfo = (const void *)(uintptr_t)info->line_info;
 	const void *jited = (const void *)(uintptr_t)info->jited_line_info;
-	u32 nr = 0, skipped = 0;
+	u32 nr = 0, unknown = 0;
 	struct bpf_lines *lines;
 
-	if (linfo && jited && btf)
+	if (linfo && jited)
 		nr = min(info->nr_line_info, info->nr_jited_line_info);
 
 	lines = zalloc(sizeof(*lines) + nr * sizeof(lines->line[0]));
@@ -70,15 +83,15 @@ static struct bpf_lines *bpf_lines__new(const struct bpf_prog_info *info,
 	for (u32 i = 0; i < nr; i++) {
 		u64 addr = *(const u64 *)(jited + (size_t)i * info->jited_line_info_rec_size);
 
-		if (bpf_line__init(&lines->line[lines->nr], btf,
-				   linfo + (size_t)i * info->line_info_rec_size, addr))
-			lines->nr++;
-		else
-			skipped++;
+		if (!bpf_line__init(&lines->line[i], btf,
+				    linfo + (size_t)i * info->line_info_rec_size, addr))
+			unknown++;
 	}
-	if (skipped)
+	lines->nr = nr;
+	bpf_lines__count_insns(lines, info->xlated_prog_len / sizeof(struct bpf_insn));
+	if (unknown)
 		pr_debug("BPF program %u: %u of %u source lines have no file name or text in its BTF\n",
-			 info->id, skipped, nr);
+			 info->id, unknown, nr);
 
 	qsort(lines->line, lines->nr, sizeof(lines->line[0]), bpf_line__cmp);
 	return lines;
@@ -157,8 +170,42 @@ const struct bpf_line *dso__bpf_line(struct dso *dso, u64 addr)
 	if (!line || line->addr < code.addr)
 		return NULL;
 
-	/* Line 0: the compiler assigned the instruction to no line. */
+	/* Line 0: the compiler assigned the instruction to no line, or BTF lacks its name. */
 	return line->line ? line : NULL;
+}
+
+/**
+ * dso__bpf_lines - get the lines whose code begins in a part of a function
+ * @dso: a BPF function, of type DSO_BINARY_TYPE__BPF_PROG_INFO
+ * @start: memory address, in the recorded kernel
+ * @end: memory address after the part
+ * @first: set to the first line; the others follow it, in the order of addresses
+ *
+ * Unlike those of dso__bpf_line(), the lines may have the number 0: the compiler assigned
+ * the instructions to no line.
+ *
+ * Return: the number of lines.
+ */
+u32 dso__bpf_lines(struct dso *dso, u64 start, u64 end, const struct bpf_line **first)
+{
+	struct dso_bpf_prog *prog = dso__bpf_prog(dso);
+	const struct bpf_line *line, *after;
+	struct bpf_lines *lines;
+
+	if (dso__binary_type(dso) != DSO_BINARY_TYPE__BPF_PROG_INFO || !prog->env ||
+	    start >= end)
+		return 0;
+
+	lines = env__bpf_lines(prog->env, prog->id);
+	if (!lines)
+		return 0;
+
+	after = bpf_lines__find(lines, end - 1);
+	after = after ? after + 1 : lines->line;
+	line = start ? bpf_lines__find(lines, start - 1) : NULL;
+	line = line ? line + 1 : lines->line;
+	*first = line;
+	return after - line;
 }
 
 /**

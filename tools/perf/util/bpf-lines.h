@@ -23,6 +23,8 @@ struct dso;
  * @file: name of the source file, as passed to the compiler
  * @text: text of the line; empty if the compiler could not read it
  * @line: number of the line in @file, from 1
+ * @insn_off: number of its first BPF instruction in the program, from 0
+ * @nr_insns: number of its BPF instructions
  *
  * The strings come from the BTF in a file, which may be crafted: pass them through
  * strreplace_controls() before printing them.
@@ -32,16 +34,26 @@ struct bpf_line {
 	const char	*file;
 	const char	*text;
 	u32		line;
+	u32		insn_off;
+	u32		nr_insns;
 };
 
 #ifdef HAVE_LIBBPF_SUPPORT
 const struct bpf_line *dso__bpf_line(struct dso *dso, u64 addr);
+u32 dso__bpf_lines(struct dso *dso, u64 start, u64 end, const struct bpf_line **first);
 int dso__bpf_addr2line(struct dso *dso, u64 addr, char **file, unsigned int *line);
 #else
 static inline const struct bpf_line *dso__bpf_line(struct dso *dso __maybe_unused,
 						   u64 addr __maybe_unused)
 {
 	return NULL;
+}
+
+static inline u32 dso__bpf_lines(struct dso *dso __maybe_unused, u64 start __maybe_unused,
+				 u64 end __maybe_unused, const struct bpf_line **first)
+{
+	*first = NULL;
+	return 0;
 }
 
 static inline int dso__bpf_addr2line(struct dso *dso __maybe_unused,

@@ -38,9 +38,11 @@ static bool dso__has_outdated_samples(struct dso *dso, const struct symbol *sym)
 /* Read the code if TEXT_POKE records have written all of it. */
 static u8 *dso__read_poked_code(struct dso *dso, const struct symbol *sym, size_t len)
 {
-	u8 *buf = NULL;
+	u8 last, *buf = NULL;
 
-	if (!dso__has_outdated_samples(dso, sym))
+	/* The length is what a KSYMBOL said: do not allocate 4 GB for nothing. */
+	if (!dso__has_outdated_samples(dso, sym) &&
+	    dso__data_read_offset(dso, /*machine=*/NULL, sym->start + len - 1, &last, 1) == 1)
 		buf = malloc(len);
 	if (buf && dso__data_read_offset(dso, /*machine=*/NULL, sym->start,
 					 buf, len) != (ssize_t)len)

@@ -244,6 +244,7 @@ static int ktext_recorder__follow_bpf(struct ktext_recorder *kt)
 		return -ENOMEM;
 	}
 
+	ktext_recorder__env(kt)->bpf_progs.xlated = kt->opts->bpf_xlated;
 	kt->sideband = bpf_sideband__new(ktext_recorder__env(kt));
 	if (!kt->sideband ||
 	    bpf_sideband__add_event(kt->sideband, kt->sb_evlist, kt->opts->kernel_text_cpus)) {

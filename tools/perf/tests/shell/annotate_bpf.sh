@@ -115,7 +115,7 @@ check_view() {
 	PERF_CONFIG="${dir}/config" perf annotate -i "${dir}/perf.data" "--$2" --source \
 		-s "${symbol}" > "${dir}/out" 2> "${dir}/err" || true
 
-	for text in "$4" 'annotate.bpf.c:' 'push.*rbp' 'retq\?$'; do
+	for text in "$4" 'annotate.bpf.c:' 'push.*rbp' 'retq\?$\|return_thunk'; do
 		sed 's/ *$//' "${dir}/out" | grep -q -- "${text}" && continue
 		fail "$1, --$2, $3: no '${text}'"
 	done
