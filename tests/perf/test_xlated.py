@@ -134,7 +134,6 @@ def test_without_source(args: Sequence[str], tmp_path: Path) -> None:
     assert len(xlated_in(result)) == 9 and "int x" not in result.out, str(result)
 
 
-@pytest.mark.both
 def test_only_on_request(tmp_path: Path) -> None:
     """Source lines without an instruction of their own are not shown, as before."""
     result = annotate(tmp_path, recording(), "--stdio")
