@@ -111,13 +111,13 @@ class Kind(NamedTuple):
 
 KINDS = {
     "check": Kind("what CI runs: the product", (
-        (TREE, KERNEL, BPF_SELFTESTS, pytest("tests-kernel", "tests/kernel", 2700, *IN_GUEST)),
+        (TREE, KERNEL, BPF_SELFTESTS, pytest("tests-kernel", "tests/kernel", 3900, *IN_GUEST)),
         (script("lint", "lint", 900, "tree"), PERF, SELFTESTS, SAMPLES, FUZZ,
          pytest("tests-perf", "tests/perf", 1200, "perf"),
          pytest("topics", "tests/series", 3000, "kernel", "perf")))),
     "base": Kind("the same tests without the series, where they have to fail", (
         (TREE, script("kernel-base", "kernel base", 3000, "tree"), KERNEL, BPF_SELFTESTS,
-         pytest("tests-kernel", "tests/kernel", 2700, *IN_GUEST, "kernel-base", "perf-base")),
+         pytest("tests-kernel", "tests/kernel", 3900, *IN_GUEST, "kernel-base", "perf-base")),
         (PERF, script("perf-base", "perf base", 1200, "tree"), SELFTESTS, SAMPLES,
          pytest("tests-perf", "tests/perf", 1200, "perf-base"))), "base", 120),
     "debug": Kind("the guest's tests with KASAN, lockdep, kmemleak and SELinux", (

@@ -18,7 +18,7 @@ from perfbpf.plan import Entry, read_plan
 # What scripts of the plan leave there is judged here, where perf is not emulated.
 KEPT = host.BUILD / "results" / f"guest-{host.SUBJECT}" / "kept"
 ANNOTATED = 100
-CYCLES, SECONDS_EACH, SECONDS = ("100000", 1800, 5400) if host.STRESS else ("4000", 900, 2400)
+CYCLES, SECONDS_EACH, SECONDS = ("100000", 1800, 5400) if host.STRESS else ("4000", 900, 3300)
 OLD_PERF = pathlib.Path("/usr/bin/perf")
 
 

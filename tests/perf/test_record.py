@@ -308,3 +308,15 @@ def test_list_of_programs(programs: list[str], tmp_path: Path) -> None:
     assert not any(name in short.out for name in programs), str(short)
     full = run_perf(tmp_path, ["report", "--header-only", "-I", "-i", "perf.data"])
     assert all(name in full.out for name in programs), str(full)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="loading a program without pinned ones needs root")
+def test_program_of_a_filter_is_soon_verified(tmp_path: Path) -> None:
+    """The verifier follows fewer than 1,000 instructions for each of the 64 terms."""
+    # the workload's parent is perf, which may close a file meanwhile
+    result = run_perf(tmp_path, ["record", "-o", "perf.data", "-e", "task-clock", "--filter",
+                                 "ip > 0 || period > 0", "--", "sh", "-c",
+                                 "cat /proc/$PPID/fdinfo/* || true"])
+    programs = re.findall(r"^prog_type:\t7$(?:.|\n)*?^verified_insns:\t(\d+)$", result.out, re.M)
+    assert result.status == 0 and programs, str(result)
+    assert max(map(int, programs)) < 64_000, programs

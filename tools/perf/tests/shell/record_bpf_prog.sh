@@ -113,7 +113,7 @@ EOF
 several=${dir}/several.bpf.o
 
 # Some children that run for a while
-work='for i in 1 2 3; do (i=0; while ((i < 30000)); do ((++i)); done) & done; wait'
+work='for i in 1 2 3; do (i=0; while ((i < 10000)); do ((++i)); done) & done; wait'
 
 # record OPTION...: samples of the work, and what else perf says
 record()
