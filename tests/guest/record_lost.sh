@@ -9,10 +9,13 @@ set -u
 dir=$(mktemp -d)
 recorder=
 program=
-trap 'kill -CONT $recorder 2>/dev/null; kill $recorder $program 2>/dev/null; rm -rf "$dir"' EXIT
+limit=/proc/sys/kernel/perf_event_mlock_kb
+before=$(<$limit)
+trap 'kill -CONT $recorder 2>/dev/null; kill $recorder $program 2>/dev/null; rm -rf "$dir"
+      echo "$before" >$limit' EXIT
 load=${SELFTESTS:?}/perf_events/bpf_load_cycles
 
-echo 12 >/proc/sys/kernel/perf_event_mlock_kb	# two pages for each CPU
+echo 12 >$limit	# two pages for each CPU
 mkfifo "$dir/control" "$dir/ack"
 exec 4<>"$dir/control" 5<>"$dir/ack"
 perf record -o "$dir/perf.data" --overwrite -m 8 -a -e cpu-clock -F 499 \

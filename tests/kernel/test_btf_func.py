@@ -65,13 +65,15 @@ def sections(path: Path) -> dict[str, tuple[int, int]]:
 
 def test_vmlinux() -> None:
     """Each function of vmlinux is found with its own arguments, at little cost."""
+    # of all children: guests of other tests are among them
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     done = verify(VMLINUX)
     symbols, wrong = mismatches(done)
     assert (wrong, done.returncode) == (0, 0), done.stderr[-2000:]
     assert symbols > 10_000
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert usage.ru_maxrss < MAX_KB
-    assert usage.ru_utime < MAX_SECONDS
+    assert usage.ru_utime - before < MAX_SECONDS
     size = sum(size for name, (_, size) in sections(VMLINUX).items()
                if name.startswith(".BTF.func"))
     assert 10_000 < size < MAX_SIZE

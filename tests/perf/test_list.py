@@ -28,10 +28,13 @@ def make_tracefs(top: Path, change: Callable[[Path], None]) -> Path:
         os.mkfifo(systems / system / "first/id")
 
     def answer(system: str) -> None:
-        with open(systems / system / "first/id", "w", encoding="ascii") as file:
-            if next(reads, False):
-                change(systems / next(other for other in SYSTEMS if other != system))
-            file.write("7\n")
+        try:
+            with open(systems / system / "first/id", "w", encoding="ascii") as file:
+                if next(reads, False):
+                    change(systems / next(other for other in SYSTEMS if other != system))
+                file.write("7\n")
+        except FileNotFoundError:
+            pass    # the system that went
 
     for system in SYSTEMS:
         threading.Thread(target=answer, args=(system,), daemon=True).start()
