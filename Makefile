@@ -95,7 +95,7 @@ lint: ## series, generated files, style of patches and scripts (a minute or two)
 
 # T=NAME: in `check` and `check-base` a part of tests' names, elsewhere a topic.
 .PHONY: check
-check: probe ## what CI runs: lint, builds, all tests of the product (half an hour); T=NAME: those tests, on what is built
+check: probe ## what CI runs: lint, builds, all tests of the product (half an hour to an hour); T=NAME: those tests, on what is built
 	@stack/check$(if $(T), --only "$(T)")
 
 .PHONY: check-base

@@ -1,5 +1,5 @@
 #!/bin/bash
-# perf annotate of BPF after pipe, inject, archive and switch-output
+# perf annotate of BPF after pipe, inject, archive and switch-output (exclusive)
 # SPDX-License-Identifier: GPL-2.0
 #
 # The code of a BPF program is in the header of perf.data, which is written last, or,

@@ -1,5 +1,5 @@
 #!/bin/bash
-# perf annotate --bpf-xlated
+# perf annotate --bpf-xlated (exclusive)
 # SPDX-License-Identifier: GPL-2.0
 #
 # Record and unload a program with a map, a helper call and two functions. The BPF

@@ -1,5 +1,5 @@
 #!/bin/bash
-# perf record: BPF programs of a killed recording, or of a cut file
+# perf record: BPF programs of a killed recording, or of a cut file (exclusive)
 # SPDX-License-Identifier: GPL-2.0
 #
 # perf record writes the header and the features last. Kill it at random moments, counted
