@@ -2,7 +2,8 @@
 /*
  * Test the log of kernel text that perf record --overwrite keeps: that it has a bound
  * although BPF programs come and go, what it drops first, and that whoever has the code of
- * a program is told when its records are dropped.
+ * a program is told when its records are dropped; and which record of text was the last one
+ * at some addresses.
  */
 #include <errno.h>
 #include <linux/kernel.h>
@@ -69,6 +70,20 @@ static int add_prog(struct ksym_log *log, u32 id, bool ends, u64 time)
 	};
 
 	return ksym_log__add(log, &event, sizeof(event.bpf), time);
+}
+
+static int add_module(struct ksym_log *log, u64 start, u64 len, u64 time)
+{
+	union perf_event event = {
+		.mmap2 = {
+			.header.type = PERF_RECORD_MMAP2,
+			.start = start,
+			.len = len,
+			.filename = "[dummy]",
+		},
+	};
+
+	return ksym_log__add(log, &event, offsetof(struct perf_record_mmap2, filename) + 8, time);
 }
 
 /* A program that runs all the time, and others that end before the next one begins */
@@ -146,6 +161,40 @@ static int check_log(struct ksym_log *log, struct seen *seen)
 	return TEST_OK;
 }
 
+/* When was the last record of text at some addresses? */
+static int check_last_time(struct ksym_log *log)
+{
+	TEST_ASSERT_EQUAL("the index of an empty log", ksym_log__index(log), 0);
+	TEST_ASSERT_EQUAL("nothing", (int)ksym_log__last_time(log, ADDR, 64), 0);
+
+	/* one behind the other at one address, and beside them, of 64 bytes each */
+	TEST_ASSERT_EQUAL("begin", add_symbol(log, ADDR, /*ends=*/false, 10), 0);
+	TEST_ASSERT_EQUAL("end", add_symbol(log, ADDR, /*ends=*/true, 20), 0);
+	TEST_ASSERT_EQUAL("begin", add_symbol(log, ADDR + 64, /*ends=*/false, 15), 0);
+	TEST_ASSERT_EQUAL("begin", add_symbol(log, ADDR + 256, /*ends=*/false, 5), 0);
+	TEST_ASSERT_EQUAL("a program", add_prog(log, 1, /*ends=*/true, 99), 0);
+	TEST_ASSERT_EQUAL("the index", ksym_log__index(log), 0);
+
+	TEST_ASSERT_EQUAL("the same addresses", (int)ksym_log__last_time(log, ADDR, 64), 20);
+	TEST_ASSERT_EQUAL("both", (int)ksym_log__last_time(log, ADDR + 63, 2), 20);
+	TEST_ASSERT_EQUAL("the second", (int)ksym_log__last_time(log, ADDR + 64, 64), 15);
+	TEST_ASSERT_EQUAL("its last byte", (int)ksym_log__last_time(log, ADDR + 127, 1), 15);
+	TEST_ASSERT_EQUAL("between", (int)ksym_log__last_time(log, ADDR + 128, 128), 0);
+	TEST_ASSERT_EQUAL("the last", (int)ksym_log__last_time(log, ADDR + 128, 129), 5);
+	TEST_ASSERT_EQUAL("all", (int)ksym_log__last_time(log, ADDR - 1000, 5000), 20);
+	TEST_ASSERT_EQUAL("before", (int)ksym_log__last_time(log, ADDR - 64, 64), 0);
+	TEST_ASSERT_EQUAL("behind", (int)ksym_log__last_time(log, ADDR + 320, 64), 0);
+
+	/* a module that reaches over all of them */
+	TEST_ASSERT_EQUAL("a module", add_module(log, ADDR - 4096, 8192, 7), 0);
+	TEST_ASSERT_EQUAL("the index", ksym_log__index(log), 0);
+	TEST_ASSERT_EQUAL("the same addresses", (int)ksym_log__last_time(log, ADDR, 64), 20);
+	TEST_ASSERT_EQUAL("between", (int)ksym_log__last_time(log, ADDR + 128, 128), 7);
+	TEST_ASSERT_EQUAL("behind", (int)ksym_log__last_time(log, ADDR + 320, 64), 7);
+	TEST_ASSERT_EQUAL("before", (int)ksym_log__last_time(log, ADDR - 8192, 64), 0);
+	return TEST_OK;
+}
+
 static int test__ksym_log(struct test_suite *test __maybe_unused, int subtest __maybe_unused)
 {
 	struct seen seen = {};
@@ -155,6 +204,11 @@ static int test__ksym_log(struct test_suite *test __maybe_unused, int subtest __
 	seen.last_dropped = LIVING_ID;
 	if (log)
 		ret = check_log(log, &seen);
+	ksym_log__delete(log);
+
+	log = ksym_log__new(MAX_BYTES, count_dropped, &seen);
+	if (ret == TEST_OK)
+		ret = log ? check_last_time(log) : TEST_FAIL;
 	ksym_log__delete(log);
 	return ret;
 }

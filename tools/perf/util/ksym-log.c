@@ -49,6 +49,15 @@ struct ksym_log_entry {
 	union perf_event	*event;
 };
 
+/* Text at one address: the end of the longest that was there, and the time of the last record */
+struct ksym_log_text {
+	u64			addr;
+	u64			end;
+	u64			time;
+	/* neither this text nor those before it reach further */
+	u64			max_end;
+};
+
 struct ksym_log {
 	struct ksym_log_entry	*entries;
 	size_t			nr;
@@ -56,6 +65,9 @@ struct ksym_log {
 	size_t			bytes;
 	size_t			max_bytes;
 	u64			seq;
+	/* see ksym_log__index(); sorted by address */
+	struct ksym_log_text	*texts;
+	size_t			nr_texts;
 	/* see ksym_log__new() */
 	void			(*dropped)(u32 prog_id, void *data);
 	void			*data;
@@ -95,6 +107,7 @@ void ksym_log__delete(struct ksym_log *log)
 	for (i = 0; i < log->nr; i++)
 		free(log->entries[i].event);
 	free(log->entries);
+	free(log->texts);
 	free(log);
 }
 
@@ -316,4 +329,106 @@ int ksym_log__write(struct ksym_log *log, const struct evsel *evsel,
 	perf_sample__exit(&sample);
 	free(event);
 	return err;
+}
+
+static int ksym_log_text__cmp(const void *a, const void *b)
+{
+	const struct ksym_log_text *l = a, *r = b;
+
+	if (l->addr != r->addr)
+		return l->addr < r->addr ? -1 : 1;
+	return 0;
+}
+
+static void ksym_log__index_entry(struct ksym_log *log, const struct ksym_log_entry *entry)
+{
+	struct ksym_log_text *text = &log->texts[log->nr_texts];
+	const union perf_event *event = entry->event;
+
+	if (event->header.type == PERF_RECORD_KSYMBOL) {
+		text->addr = event->ksymbol.addr;
+		text->end = text->addr + event->ksymbol.len;
+	} else if (event->header.type == PERF_RECORD_MMAP2) {
+		text->addr = event->mmap2.start;
+		text->end = text->addr + event->mmap2.len;
+	} else {
+		return;
+	}
+	text->time = entry->time;
+	log->nr_texts++;
+}
+
+/**
+ * ksym_log__index - prepare ksym_log__last_time() for the records so far
+ * @log: the log
+ *
+ * Return: 0 or -ENOMEM, which leaves no index.
+ */
+int ksym_log__index(struct ksym_log *log)
+{
+	size_t i, kept = 0;
+	u64 max_end = 0;
+
+	zfree(&log->texts);
+	log->nr_texts = 0;
+	if (!log->nr)
+		return 0;
+	log->texts = calloc(log->nr, sizeof(*log->texts));
+	if (!log->texts)
+		return -ENOMEM;
+
+	for (i = 0; i < log->nr; i++)
+		ksym_log__index_entry(log, &log->entries[i]);
+
+	qsort(log->texts, log->nr_texts, sizeof(*log->texts), ksym_log_text__cmp);
+	for (i = 0; i < log->nr_texts; i++) {
+		struct ksym_log_text *text = &log->texts[i];
+
+		if (kept && log->texts[kept - 1].addr == text->addr) {
+			log->texts[kept - 1].end = max(log->texts[kept - 1].end, text->end);
+			log->texts[kept - 1].time = max(log->texts[kept - 1].time, text->time);
+		} else {
+			log->texts[kept++] = *text;
+		}
+		max_end = max(max_end, text->end);
+		log->texts[kept - 1].max_end = max_end;
+	}
+	log->nr_texts = kept;
+	return 0;
+}
+
+/**
+ * ksym_log__last_time - get the time of the last record of text at some addresses
+ * @log: the log, after ksym_log__index()
+ * @addr: the first address
+ * @len: length in bytes
+ *
+ * Text of which the log has no record, and which exists, has begun later than that. Needs no
+ * lock: only ksym_log__index() writes what it reads.
+ *
+ * Return: the time in the clock of the samples, 0 if there is no such record.
+ */
+u64 ksym_log__last_time(const struct ksym_log *log, u64 addr, u64 len)
+{
+	size_t low = 0, high = log->nr_texts;
+	u64 time = 0;
+
+	/* the first text at or behind the end */
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (log->texts[mid].addr < addr + len)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	while (low-- > 0) {
+		const struct ksym_log_text *text = &log->texts[low];
+
+		if (text->max_end <= addr)
+			break;
+		if (text->end > addr)
+			time = max(time, text->time);
+	}
+	return time;
 }

@@ -18,5 +18,7 @@ u64 ksym_log__mark(const struct ksym_log *log);
 void ksym_log__prune(struct ksym_log *log, u64 mark);
 int ksym_log__write(struct ksym_log *log, const struct evsel *evsel,
 		    int (*process)(union perf_event *event, void *data), void *data);
+int ksym_log__index(struct ksym_log *log);
+u64 ksym_log__last_time(const struct ksym_log *log, u64 addr, u64 len);
 
 #endif /* __PERF_KSYM_LOG_H */

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <linux/ctype.h>
 #include <linux/compiler.h>
+#include <linux/time64.h>
 #include <linux/zalloc.h>
 #include <perf/cpumap.h>
 #include "bpf-fetch.h"
@@ -30,17 +31,26 @@
 #include "evsel.h"
 #include "ksym-log.h"
 #include "ksym-snapshot.h"
+#include "map.h"
 #include "perf_api_probe.h"
 #include "record.h"
 #include "record-ktext.h"
+#include "sample.h"
 #include "session.h"
+#include "synthetic-events.h"
 #include "tool.h"
+
+/*
+ * The kernel writes a record of text for each event, one after the other. Longer than that
+ * takes, and shorter than it takes until the memory of a program that ended is used again.
+ */
+#define KSYM_COPIES_NS		NSEC_PER_MSEC
 
 struct ktext_recorder {
 	struct perf_session	*session;
 	struct record_opts	*opts;
 	struct ktext_ops	ops;
-	/* for callbacks, see process_feature() */
+	/* for callbacks, see process_feature() and ktext_recorder__process_existing() */
 	struct perf_tool	tool;
 	/* events of the thread; NULL if there is none */
 	struct evlist		*sb_evlist;
@@ -52,6 +62,10 @@ struct ktext_recorder {
 	bool			unfollowed;
 	/* the thread keeps a log of kernel text, which began with a snapshot */
 	bool			logged;
+	/* it lacks records, see ktext_recorder__process_existing() */
+	bool			incomplete;
+	/* of the last record of text at the addresses of the program being written */
+	u64			prog_time;
 	/* of the programs in this file */
 	u64			bytes;
 	/* existing text has been synthesized, so that samples may follow */
@@ -408,10 +422,56 @@ static bool ktext_recorder__lost(struct ktext_recorder *kt)
  */
 static bool ktext_recorder__replays(struct ktext_recorder *kt)
 {
-	if (kt->opts->tail_synthesize || kt->started)
-		return ktext_recorder__write_log(kt) && !ktext_recorder__lost(kt) &&
-		       !kt->opts->kernel_text_cpus;
-	return ktext_recorder__snapshot(kt);
+	kt->incomplete = false;
+	kt->prog_time = 0;
+	if (!kt->opts->tail_synthesize && !kt->started)
+		return ktext_recorder__snapshot(kt);
+	if (!ktext_recorder__write_log(kt))
+		return false;
+	if (!ktext_recorder__lost(kt) && !kt->opts->kernel_text_cpus)
+		return true;
+
+	evlist__sb_lock(kt->sb_evlist);
+	kt->incomplete = ksym_log__index(bpf_sideband__log(kt->sideband)) == 0;
+	evlist__sb_unlock(kt->sb_evlist);
+	return false;
+}
+
+/*
+ * Write a record of text that exists. Without a time it is read before all others. If the
+ * log has records of other text that was at this address before, these would replace the
+ * text or end it: so it begins behind the last of them. The program follows its text.
+ *
+ * Not so an image: its length is a guess, and if the log has its own record, that is better.
+ */
+static int ktext_recorder__process_existing(const struct perf_tool *tool,
+					    union perf_event *event, struct perf_sample *sample,
+					    struct machine *machine)
+{
+	struct ktext_recorder *kt = container_of(tool, struct ktext_recorder, tool);
+	bool text = event->header.type == PERF_RECORD_KSYMBOL;
+	struct perf_sample with_time;
+	u64 time = kt->prog_time;
+
+	if (!kt->incomplete || !machine->id_hdr_size ||
+	    (text && is_bpf_image(event->ksymbol.name)))
+		return kt->ops.process(kt->session->tool, event, sample, machine);
+
+	if (text) {
+		time = ksym_log__last_time(bpf_sideband__log(kt->sideband), event->ksymbol.addr,
+					   event->ksymbol.len);
+		if (time)
+			time += KSYM_COPIES_NS;
+	}
+	kt->prog_time = text ? max(kt->prog_time, time) : 0;
+
+	perf_sample__init(&with_time, /*all=*/true);
+	with_time.time = time;
+	perf_event__synthesize_id_sample((void *)event + event->header.size - machine->id_hdr_size,
+					 evlist__first(kt->session->evlist)->core.attr.sample_type,
+					 &with_time);
+	perf_sample__exit(&with_time);
+	return kt->ops.process(kt->session->tool, event, sample, machine);
 }
 
 /**
@@ -434,8 +494,9 @@ int ktext_recorder__synthesize(struct ktext_recorder *kt)
 	int err = 0;
 
 	if (!kt->opts->no_bpf_event)
-		err = perf_event__synthesize_bpf_events(kt->session, ktext_recorder__env(kt),
-							kt->ops.process, replayed,
+		err = perf_event__synthesize_bpf_events(&kt->tool, kt->session,
+							ktext_recorder__env(kt),
+							ktext_recorder__process_existing, replayed,
 							count ? &kt->before : NULL);
 	kt->started = true;
 	return err;
