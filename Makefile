@@ -20,7 +20,7 @@ setup: ## install what is missing on this machine, by package name
 
 .PHONY: tree
 tree: setup ## the base plus the series, as commits in build/linux
-	@stack/tree
+	@stack/build tree
 
 .PHONY: refresh
 refresh: ## write build/linux's commits back to patches/, series and the files they create
@@ -32,45 +32,45 @@ topic: ## a topic on what it needs, as a branch for b4 send: make topic T=NAME
 
 .PHONY: kernel
 kernel: setup ## build the guest's kernel
-	@stack/kernel series
+	@stack/build kernel series
 
 .PHONY: debug-kernel
 debug-kernel: setup ## build the guest's kernel with KASAN, lockdep and kmemleak
-	@stack/kernel debug
+	@stack/build kernel debug
 
 .PHONY: base-kernel
 base-kernel: setup ## build the guest's kernel without the series
-	@stack/kernel base
+	@stack/build kernel base
 
 .PHONY: perf
 perf: setup ## build perf
-	@stack/perf series
+	@stack/build perf series
 
 .PHONY: base-perf
 base-perf: setup ## build perf without the series
-	@stack/perf base
+	@stack/build perf base
 
 .PHONY: selftests
 selftests: setup ## build the series' kselftests
-	@stack/selftests
+	@stack/build selftests
 
 .PHONY: samples
 samples: perf ## build what the guest runs with libbpf: the example of a BPF program
-	@stack/samples
+	@tests/guest/build_programs samples
 
 .PHONY: fuzz
 fuzz: setup ## fuzz perf's reading of BPF and kernel text in perf.data (libFuzzer): make fuzz FOR=600 (seconds)
-	@stack/fuzz $(or $(FOR),600)
+	@tests/fuzz/fuzz $(or $(FOR),600)
 
 .PHONY: bpf-selftests
 bpf-selftests: kernel ## build those tests of selftests/bpf that the series adds or changes
-	@stack/bpf-selftests
+	@tests/guest/build_programs bpf-selftests
 
 .PHONY: guest
 guest: ## run a command in the guest: make guest CMD='uname -a'
 	@[ -n "$$CMD" ] || { echo "make guest: say what to run: make guest CMD='uname -a'" >&2; exit 2; }
 	@stack/setup
-	@stack/kernel series
+	@stack/build kernel series
 	@stack/guest -- bash -c "$$CMD"
 
 .PHONY: shell
@@ -129,18 +129,18 @@ check-full: ## check, check-debug, check-tooling, prefixes, debian, stress, one 
 	done; [ -z "$$failed" ] || echo "check-full: failed:$$failed" >&2; exit $$status
 
 .PHONY: mainline
-mainline: setup ## mainline's own tests, on the base and on the series, compared (over an hour)
-	@stack/mainline
+mainline: setup ## mainline's own tests, on the base and on the series, compared (over an hour); T="NAME...": these groups
+	@stack/check mainline
 
 .PHONY: configurations
 configurations: tree ## compile what the series touches in other configurations
 	@stack/setup configurations
 	@build=$${PERF_BPF_BUILD:-build}; \
-		JOBS=$$(nproc) stack/configurations $$build/linux $$build/configurations
+		JOBS=$$(nproc) tests/full/configurations $$build/linux $$build/configurations
 
 .PHONY: bare
 bare: ## make demo and make check in a new Debian that has git, make and a package mirror
-	@stack/bare demo check
+	@tests/full/bare demo check
 
 .PHONY: bench
 bench: perf base-perf selftests kernel base-kernel ## measure what the series costs and saves
@@ -155,11 +155,11 @@ bench: perf base-perf selftests kernel base-kernel ## measure what the series co
 
 .PHONY: clean
 clean: ## remove what was built and measured, keep the base, the tree and the downloads
-	@stack/clean
+	@stack/build clean
 
 .PHONY: distclean
 distclean: ## remove build/ whole, unless build/linux has work that is not in patches/
-	@stack/clean --all
+	@stack/build distclean
 
 export CMD
 # T=NAME chooses a topic.

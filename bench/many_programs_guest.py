@@ -24,7 +24,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests/guest"))
 sys.dont_write_bytecode = True
 
-from bpf_syscalls import BPF_PROG_LOAD, BPF_PROG_TYPE_SOCKET_FILTER, PROGRAM, bpf  # noqa: E402
+from bpf_syscalls import BPF_PROG_LOAD, BPF_PROG_TYPE_SOCKET_FILTER, PROGRAM, bpf
 
 # From linux/bpf.h and linux/btf.h
 BPF_BTF_LOAD = 18

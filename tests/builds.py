@@ -23,10 +23,11 @@ from typing import Iterable, NamedTuple
 import pytest
 
 from perfbpf import series as series_file
-from perfbpf.git import git
-from perfbpf.mirror import SELFTESTS
-from perfbpf.paths import BUILD, KERNELS, PERFS, TOP
-from perfbpf.reduced import Repository, Stacks, touched
+from perfbpf.git import git, touched
+from perfbpf.paths import BUILD, KERNELS, PERFS
+from perfbpf.refresh import SELFTESTS
+from perfbpf.stage import with_ccache
+from perfbpf.stacks import Stacks
 
 PREFIX = BUILD / "prefix"
 TREE = PREFIX / "linux"
@@ -43,7 +44,7 @@ DEPENDENTS = os.environ.get("PERF_BPF_PREFIX") == "dependents"
 BUILT = PREFIX / ("built-dependents" if DEPENDENTS else "built")
 # Only the debug kernel's config has these: compiled there, with the whole series.
 DEBUG_ONLY = ("security/selinux/",)
-# Compiled with the BTF of a kernel that is linked: by stack/bpf-selftests, with the
+# Compiled with the BTF of a kernel that is linked: by `make bpf-selftests`, with the
 # whole series.
 NEED_BTF = {"bpf"}
 # Never compiled for the guest; Kconfig files and makefiles of these stay.
@@ -69,8 +70,8 @@ class Step(NamedTuple):
     so_far: frozenset[str]
 
 
-SERIES = series_file.read(TOP)
-PATHS = {path: touched(path) for path in series_file.patch_paths(TOP, SERIES)}
+SERIES = series_file.read()
+PATHS = {path: touched(path) for path in SERIES.paths()}
 TOUCHED = {path for paths in PATHS.values() for path in paths}
 
 
@@ -86,7 +87,7 @@ def steps_of(topics: tuple[str, ...]) -> list[Step]:
     patches = patches_of(topics)
     first = len(patches) - len(SERIES.topic(topics[-1]).patches)
     for number, patch in enumerate(patches):
-        paths = PATHS[TOP / "patches" / patch]
+        paths = PATHS[series_file.PATCHES / patch]
         so_far.update(paths)
         if number >= first:
             steps.append(Step(patch, topics, number, frozenset(paths), frozenset(so_far)))
@@ -105,10 +106,10 @@ def make(*args: str, timeout: float = 2400) -> None:
     It takes what others leave of the machine: the guest, which may run beside this,
     emulates two CPUs, and its tests have limits of time.
     """
-    script = f'source "{TOP}/stack/lib.sh"; with_ccache; exec nice -n 19 make "$@"'
-    done = subprocess.run(["bash", "-c", script, "make", f"-j{os.cpu_count()}", *args],
+    done = subprocess.run(["nice", "-n", "19", "make", f"-j{os.cpu_count()}", *args],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          stdin=subprocess.DEVNULL, check=False, timeout=timeout)
+                          stdin=subprocess.DEVNULL, check=False, timeout=timeout,
+                          env=with_ccache())
     if done.returncode:
         # the jobs that ran beside the one that failed may have printed a lot after it
         errors = "".join(f"{line[:300]}\n" for line in done.stdout.splitlines()
@@ -139,7 +140,7 @@ def make_tree() -> None:
 def make_stacks() -> Stacks:
     """The commits of topics on each other."""
     make_tree()
-    return Stacks(Repository(TREE), TOP, SERIES)
+    return Stacks(TREE, SERIES)
 
 
 def exist(paths: Iterable[str]) -> list[str]:

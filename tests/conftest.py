@@ -5,7 +5,8 @@
   perf/     perf, on this machine                        make check
   series/   each topic compiles on what it needs         make check
   tooling/  what is in stack/                            make check-tooling
-  full/     debug kernel, Debian's kernels, prefixes     make check-debug, debian, prefixes
+  full/     debug kernel, Debian's kernels, prefixes,    make check-debug, debian, prefixes,
+            mainline's own tests                         mainline
 
 PERF_BPF_SUBJECT=series (the default) or base says whose perf and kernel are
 tested. On the base a test has to fail, or it tests nothing: there its failure
@@ -27,6 +28,7 @@ import pytest
 from subject import perf_binary
 
 SUBJECT = os.environ.get("PERF_BPF_SUBJECT", "series")
+SLOWEST = 12
 
 
 def is_both(item: pytest.Item) -> bool:
@@ -75,6 +77,7 @@ class Plan:
         self.config = config
         self.planned: List[str] = []
         self.done: Counter = Counter()
+        self.reports: List[pytest.TestReport] = []
 
     def say(self, text: str) -> None:
         """A line of its own on the terminal."""
@@ -86,6 +89,33 @@ class Plan:
         counts = Counter(Path(str(item.fspath)).parent.name for item in session.items)
         self.say(f"plan ({SUBJECT}): {len(self.planned)} tests: "
                  + ", ".join(f"{count} {folder}" for folder, count in sorted(counts.items())))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """A part of a test ended."""
+        if report.when == "call" or not report.passed:
+            self.reports.append(report)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """What stack/check prints too: the slowest tests, in the guest if they ran there, those
+        that passed only when they ran once more, and the ends of what failed."""
+        seconds = {report.nodeid: float(str(
+            dict(report.user_properties).get("seconds", report.duration)))
+            for report in self.reports}
+        terminalreporter.write_line("what took longest:")
+        for nodeid in sorted(seconds, key=lambda one: -seconds[one])[:SLOWEST]:
+            terminalreporter.write_line(f"{seconds[nodeid]:6.0f} s  {nodeid}")
+        lines = (Path(__file__).parent / "flaky").read_text().splitlines()
+        known = dict(line.split(None, 1) for line in lines if line and not line.startswith("#"))
+        for report in self.reports:
+            logs = dict(report.user_properties).get("flaky")
+            if logs:
+                why = next((text for name, text in known.items() if name in report.nodeid),
+                           "not known: find the cause, or add it to tests/flaky")
+                terminalreporter.write_line(f"FLAKY: {report.nodeid} failed, and passed when it ran"
+                                            f" once more; cause: {why}\n  both logs: {logs}")
+            if report.failed:
+                terminalreporter.write_line("\n    ".join(
+                    [f"FAILED: {report.nodeid}", *report.longreprtext.splitlines()[-12:]]))
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """A test ended, one way or another."""

@@ -17,10 +17,10 @@ from typing import (Any, Callable, Collection, Dict, List, Mapping, NamedTuple, 
 
 import pytest
 
-from perfbpf import ktap, outcome, paths
+import ktap
+from perfbpf import guest, paths
 from perfbpf.guest import FIRST, keep_logs
-from perfbpf.junit import FLAKY, SECONDS
-from perfbpf.plan import Entry, read_plan, select
+from perfbpf.plan import Entry, read_plan
 
 TOP, BUILD = paths.TOP, paths.BUILD
 SUBJECT = os.environ.get("PERF_BPF_SUBJECT", "series")
@@ -33,6 +33,8 @@ SHELL_TESTS = paths.LINUX / "tools/perf/tests/shell"
 FTRACE = paths.LINUX / "tools/testing/selftests/ftrace"
 # More failures than these are no accident, and are not repeated.
 MAX_REPEATED = 4
+# Properties of a test that conftest.py prints at the end.
+FLAKY, SECONDS = "flaky", "seconds"
 # pytest's record_property
 Note = Callable[[str, object], None]
 # In Session.flaky: the guest itself.
@@ -58,7 +60,7 @@ class Session(NamedTuple):
 
     def end(self) -> str:
         """How the guest ended, in words."""
-        return f"{outcome.meaning(self.status)} (status {self.status})"
+        return f"{guest.meaning(self.status)} (status {self.status})"
 
     def passed(self, entry: Entry) -> bool:
         """Did a test pass?"""
@@ -112,6 +114,9 @@ class Runs(NamedTuple):
     plan_file: pathlib.Path = PLAN
     append: str = ""
     name: str = ""      # of the directory of results, if it is not guest-KERNEL
+    selftests: pathlib.Path = SELFTESTS
+    ftrace: pathlib.Path = FTRACE
+    cpus: int = 2
 
     @property
     def results(self) -> pathlib.Path:
@@ -121,9 +126,9 @@ class Runs(NamedTuple):
     def run(self, entries: List[Entry]) -> Session:
         """Boot once, run these entries of the plan."""
         command = ["env", *(f"{name}={value}" for name, value in self.environment.items()),
-                   str(TOP / "stack/session"), "plan", "--plan", str(self.plan_file),
-                   "--perf", str(PERF[SUBJECT]), "--selftests", str(SELFTESTS),
-                   "--shell-tests", str(SHELL_TESTS), "--ftrace", str(FTRACE),
+                   str(TOP / "stack/session"), "--plan", str(self.plan_file),
+                   "--perf", str(PERF[SUBJECT]), "--selftests", str(self.selftests),
+                   "--shell-tests", str(SHELL_TESTS), "--ftrace", str(self.ftrace),
                    "--seconds", str(self.seconds_each),
                    *(["--debug"] if self.kernel == "debug" else []),
                    *(word for entry in entries for word in ("--only", entry.name))]
@@ -131,7 +136,8 @@ class Runs(NamedTuple):
               *(entry.name for entry in entries), sep="\n  ")
         ended = subprocess.run(
             [str(TOP / "stack/guest"), "--kernel", self.kernel, "--timeout",
-             str(self.seconds), "--append", self.append, "--results", str(self.results),
+             str(self.seconds), "--append", self.append, "--cpus", str(self.cpus),
+             "--results", str(self.results),
              "--", shlex.join(command)],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE, text=True, check=False)
@@ -169,18 +175,18 @@ def run_again(runs: Runs, session: Session, group: List[Entry], name: str) -> Se
 def repeat(runs: Runs, plan: List[Entry], first: Session) -> Session:
     """Run once more what a session has no good result of; a splat is never repeated."""
     alone, others = to_repeat(first, plan)
-    if first.status == outcome.Outcome.SPLAT or outcome.complained(first.results) or not alone:
+    if first.status == guest.Outcome.SPLAT or guest.complained(first.results) or not alone:
         return first
     logs = keep_logs(first.results, FIRST)
     session = first._replace(status=0, errors=[], flaky={})
     for number, entry in enumerate(alone, 1):
         kept = f"{FIRST}-again-{number}"
         session = run_again(runs, session, [entry], kept)
-        if session.passed(entry) and session.status in outcome.ENDED:
+        if session.passed(entry) and session.status in guest.ENDED:
             session.flaky[entry.name] = f"{logs} and {first.results / kept}"
     if others:
         session = run_again(runs, session, others, f"{FIRST}-again-others")
-    if first.status not in outcome.ENDED and not session.errors:
+    if first.status not in guest.ENDED and not session.errors:
         session.flaky[GUEST] = f"{logs} ({first.end()})"
     return session
 
@@ -188,9 +194,7 @@ def repeat(runs: Runs, plan: List[Entry], first: Session) -> Session:
 def run_session(runs: Runs, only: Optional[Collection[str]] = None) -> Session:
     """Boot once, run the plan, or its entries of the names `only`; then, in fresh guests,
     those that failed or had no result."""
-    plan = read_plan(runs.plan_file, runs.kernel == "debug")
-    if only is not None:
-        plan = select(plan, only)
+    plan = read_plan(runs.plan_file, runs.kernel == "debug", only or ())
     check_programs(plan, PERF[SUBJECT])
     if runs.kernel in MODULE_KERNELS:
         runs = runs._replace(environment={**runs.environment,
@@ -209,13 +213,13 @@ def chosen(request: pytest.FixtureRequest) -> List[str]:
 
 
 def note_guest(results: pathlib.Path, note: Note) -> None:
-    """Put into junit.xml that a guest was started twice (stack/guest --again)."""
+    """Note that a guest was started twice (stack/guest --again)."""
     if (results / FIRST).exists():
         note(FLAKY, f"{results / FIRST} and {results}")
 
 
 def note_entry(session: Session, entry: Entry, note: Note) -> None:
-    """Put into junit.xml how long a test took, and that it failed first."""
+    """Note how long a test took, and that it failed first."""
     took = re.search(r"# took (\d+) s", "\n".join(
         session.tests[entry.name].log if entry.name in session.tests else []))
     if took:
@@ -246,7 +250,7 @@ def judge_entry(session: Session, entry: Entry) -> None:
 def judge_session(session: Session) -> None:
     """Fail unless the guest came to its end and its log is whole."""
     problems = list(session.errors)
-    if session.status not in outcome.ENDED:
+    if session.status not in guest.ENDED:
         problems.append(session.said)
     if problems:
         pytest.fail("\n".join(problems + [f"the guest's end: {session.end()}"]),
@@ -255,7 +259,7 @@ def judge_session(session: Session) -> None:
 
 def judge_splats(session: Session) -> None:
     """Fail when the guest's kernel complained."""
-    if session.status == outcome.Outcome.SPLAT:
+    if session.status == guest.Outcome.SPLAT:
         pytest.fail((session.results / "splats").read_text()
                     + f"whole log: {session.results}/dmesg", pytrace=False)
 

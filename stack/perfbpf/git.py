@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""git without the user's configuration, so that its output is the same everywhere."""
+"""git without the user's configuration, and what patches make of a tree."""
 from __future__ import annotations
 
 import os
@@ -11,25 +11,24 @@ class ToolError(Exception):
     """The tooling cannot go on. One line: what failed, where, why, what to do."""
 
 
-def environment() -> dict[str, str]:
-    """Return an environment in which no git setting of the user's has effect."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
-    env.update(GIT_CONFIG_NOSYSTEM="1", GIT_CONFIG_GLOBAL="/dev/null",
-               GIT_COMMITTER_NAME="perf-bpf", GIT_COMMITTER_EMAIL="perf-bpf@localhost",
-               GIT_AUTHOR_NAME="perf-bpf", GIT_AUTHOR_EMAIL="perf-bpf@localhost",
-               LC_ALL="C")
-    return env
+class AmError(ToolError):
+    """git am refused `patch`; None when it did not get as far as a patch."""
+
+    def __init__(self, patch: Path | None, words: str) -> None:
+        super().__init__(words)
+        self.patch = patch
 
 
 def git(cwd: Path, *args: str, stdin: bytes | None = None) -> bytes:
-    """Run git in cwd and return its stdout.
-
-    Raises ToolError with the command and git's message when it fails.
-    """
+    """Run git in cwd and return its stdout (ToolError: the command, and git's message)."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    who = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER")
+           for key, value in (("NAME", "perf-bpf"), ("EMAIL", "perf-bpf@localhost"))}
+    env.update(who, GIT_CONFIG_NOSYSTEM="1", GIT_CONFIG_GLOBAL="/dev/null", LC_ALL="C")
     done = subprocess.run(
         ["git", "-c", "safe.directory=*", "-c", "gc.auto=0", "-c", "core.hooksPath=/dev/null",
          "-c", "core.quotePath=false", *args],
-        cwd=cwd, env=environment(), input=stdin, capture_output=True, check=False)
+        cwd=cwd, env=env, input=stdin, capture_output=True, check=False)
     if done.returncode:
         words = " ".join((done.stdout + done.stderr).decode(errors="replace").split())
         raise ToolError(f"git {args[0]} in {cwd}: {words[:600]}")
@@ -41,20 +40,9 @@ def git_text(cwd: Path, *args: str) -> str:
     return git(cwd, *args).decode(errors="replace").rstrip("\n")
 
 
-class AmError(ToolError):
-    """git am refused `patch`; None when it did not get as far as a patch."""
-
-    def __init__(self, patch: Path | None, words: str) -> None:
-        super().__init__(words)
-        self.patch = patch
-
-
 def am(repo: Path, patches: list[Path]) -> None:
-    """Apply patches as commits that are the same on every machine.
-
-    The committer is fixed, and the committer's date is the author's. Raises
-    AmError, and leaves the branch as it was, when one does not apply.
-    """
+    """Apply patches as commits that are the same on every machine. Raises AmError, and leaves
+    the branch as it was, when one does not apply."""
     if not patches:
         return
     try:
@@ -66,4 +54,17 @@ def am(repo: Path, patches: list[Path]) -> None:
             raise AmError(None, str(error)) from error
         number = int((state / "next").read_text(encoding="ascii"))
         git(repo, "am", "--abort")
-        raise AmError(patches[number - 1], str(error)) from error
+        patch = patches[number - 1]
+        raise AmError(patch, f"{patch.parent.name}/{patch.name}: {error}") from error
+
+
+def touched(patch: Path) -> list[str]:
+    """The kernel paths a patch touches (ToolError: it is damaged). From a place outside any
+    repository: inside one, git apply would leave out what is not under its directory."""
+    out = git(Path("/"), "apply", "--numstat", "-z", str(patch))
+    return [entry.split("\t", 2)[2] for entry in out.decode().split("\0") if entry]
+
+
+def diffstat(repo: Path, old: str, new: str) -> str:
+    """The diffstat of a cover letter."""
+    return git(repo, "diff", "--no-renames", "--stat=76", old, new).decode()

@@ -2,124 +2,203 @@
 """Run a command as root in a guest that boots one of the kernels built here.
 
 The guest is virtme-ng: this machine's own root over 9p, read-only, with a
-directory for results that the guest may write.  KVM is used when a short
-probe boot shows that it works, TCG (emulation) when it does not.  A guest that
-reaches the time limit is asked by SysRq for its blocked tasks, its locks and
-what its CPUs execute, which is then at the end of console.log.
+directory for results that the guest may write. KVM is used if QEMU can start
+a processor with it, TCG (emulation) otherwise.
 
 The exit status says what ended the run:
 {statuses}
-SIGUSR1 ends the run as the time limit does.
 """
 from __future__ import annotations
 
 import argparse
+import contextlib
+import enum
 import fcntl
 import os
 import re
-import selectors
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
-from typing import BinaryIO, Sequence
+from typing import NamedTuple
 
-from perfbpf import accel, hang
-from perfbpf.outcome import (ENDED, Infra, Outcome, Run, complained, judge, read_text,
-                             status_table, tail)
 from perfbpf.paths import BUILD, KERNELS, TOP, Output
-from perfbpf.process import adopt_orphans, kill_group, note
-from perfbpf.qemu import (Machine, find_qemu, kernel_options, qemu_version, vng_command,
-                          warn_of_old)
-from perfbpf.splats import QEMU_ASSERTION
 
-RESULTS_MIN_BYTES = 8 << 20
 # What virtme-ng accepts in the path of a directory to share.
 SHAREABLE = re.compile(r"[a-zA-Z0-9_+/.-]+")
-GUEST_FILES = ("cmd", "booted", "status", "config", "dmesg", "kmemleak", "ktap.log")
-HOST_FILES = ("console.log", "output.log", "splats", "registers")
-# Of a run that was repeated (--again).
-FIRST = "first"
-# How long a SIGUSR1 may go unnoticed.
-POLL_SECONDS = 1.0
+FILES = ("cmd", "booted", "status", "config", "dmesg", "kmemleak", "ktap.log", "console.log",
+         "output.log", "splats")
+FIRST = "first"         # directory for the files of a run that was repeated (--again)
+QEMU_SECONDS = 20
+# stack/setup unpacks one if the system's is too old, and says there why that is needed.
+QEMU_UNPACKED = BUILD / "tools/qemu/qemu-system-x86_64"
+VNG_UNPACKED = BUILD / "tools/virtme-ng"
+# - cache=loose: the root does not change below the guest; a boot under TCG takes two thirds
+#   of the time.
+# - tsc=nowatchdog: the clocksource watchdog waits for another CPU with interrupts off, until
+#   jiffies have moved, which early in the boot only this CPU's interrupts do. 1 boot in 280
+#   stood still.
+# - no_timer_check: timer_irq_works() counts interrupts while an emulator's TSC counts on
+#   although its timer thread waits for a processor. 1 boot in some hundreds panicked.
+# - a CPU or a task that hangs ends the guest, with a backtrace, long before a time limit.
+KERNEL_OPTIONS = ("printk.time=1 tsc=nowatchdog no_timer_check softlockup_panic=1 "
+                  "rootflags=version=9p2000.L,trans=virtio,access=any,cache=loose,msize=512000")
+# identify_cpu() clears the boot CPU's capabilities with interrupts on. KASAN derives the number
+# of page table levels from them: an interrupt at that moment takes a good address for a wild one.
+OPTIONS_OF = {"debug": "no5lvl"}
+# Start of a kernel message, behind "[   12.345678]" and a caller id if any.
+SPLAT = re.compile(r"""^(?:\[[^\]]*\]\s*)*(?:
+      WARNING: | (?:watchdog:\s)?BUG: | (?:\w+:\s)*kernel\ BUG\ at
+    | Oops\b | .*\bOops:\ [0-9a-f]{4} | (?:traps:\s)?general\ protection\ fault
+    | Kernel\ panic | ={3,}\ WARNING
+    | .*(?:possible\ circular\ locking|inconsistent\ lock\ state|possible\ recursive\ locking
+        |suspicious\ RCU\ usage|DEBUG_LOCKS_WARN_ON)
+    | (?:.*\s)?KASAN: | UBSAN: | KCSAN: | KFENCE:
+    | (?:rcu:\s)?INFO:.*(?:stall|blocked\ for\ more\ than) | (?:rcu:\s)?.*detected\ stalls?\ on
+    | kmemleak:\ (?:Memory\ pool\ empty|Kernel\ memory\ leak\ detector\ disabled)
+    )""", re.VERBOSE)
 
 
-def catch_time_up() -> list[int]:
-    """Catch SIGUSR1; it is in the list once it has come."""
-    caught: list[int] = []
-    signal.signal(signal.SIGUSR1, lambda number, _frame: caught.append(number))
-    return caught
+class Outcome(enum.IntEnum):
+    """What ended a run; the value is the exit status of stack/guest."""
+    PASSED, FAILED, INFRA, SPLAT, DIED, TIMEOUT = 0, 1, 3, 4, 5, 6
 
 
-def raise_interrupt(_signal: int, _frame: object) -> None:
-    """Turn a signal into the unwinding that takes the guest along."""
-    raise KeyboardInterrupt
+MEANING = dict(zip(Outcome, (
+    "the command passed", "the command failed", "the machine around the guest is broken",
+    "the kernel complained (WARN, BUG, KASAN, ...)", "the guest died (panic, lockup, early exit)",
+    "the time limit was reached")))
+# The command came to its end, whatever its result.
+ENDED = (Outcome.PASSED, Outcome.FAILED, Outcome.SPLAT)
+
+
+class Infra(Exception):
+    """The machine around the guest is broken; the text names the fault and the remedy."""
+
+
+class Run(NamedTuple):
+    """How a run ended, and why."""
+    outcome: Outcome
+    why: str
+
+
+def note(text: str) -> None:
+    """Print one line about the guest itself, apart from the command's output."""
+    print(f"guest: {text}", file=sys.stderr, flush=True)
+
+
+def meaning(status: int) -> str:
+    """An exit status of stack/guest in words."""
+    return MEANING[Outcome(status)] if status in list(Outcome) else f"unknown status {status}"
+
+
+def read_text(path: Path) -> str:
+    """A log without carriage returns; "" when it does not exist."""
+    return path.read_bytes().decode(errors="replace").replace("\r", "") if path.exists() else ""
+
+
+def tail(text: str) -> str:
+    """The last lines of a text, indented."""
+    return "\n".join("    " + line for line in text.splitlines()[-15:])
+
+
+def find_splats(log: str) -> list[str]:
+    """The lines of a kernel's log that are complaints."""
+    return [line for line in log.splitlines() if SPLAT.match(line)]
+
+
+def complained(results: Path) -> bool:
+    """Did the kernel of a run complain or panic, as far as its files tell?"""
+    return any(find_splats(read_text(results / name)) for name in ("console.log", "dmesg"))
 
 
 # What a run needs
 
-def kernel_of(name: str) -> Output:
-    """Return a kernel that is built (Infra: it has no image)."""
-    kernel = KERNELS[name]
+def find_qemu() -> str:
+    """QEMU: $QEMU, the one that stack/setup unpacked, or the system's (Infra: there is none)."""
+    name = os.environ.get("QEMU") or (
+        str(QEMU_UNPACKED) if QEMU_UNPACKED.exists() else "qemu-system-x86_64")
+    qemu = shutil.which(name)
+    if not qemu:
+        raise Infra(f"qemu: {name} not found; run stack/setup, or set"
+                    " QEMU=/path/of/qemu-system-x86_64")
+    return qemu
+
+
+def accelerator(qemu: str) -> tuple[str, str]:
+    """QEMU's options for what executes the guest, and why (Infra: nothing does). QEMU sets up a
+    machine with it and does not run it: /dev/kvm may be there and not work."""
+    trouble = ""
+    for name, options in (("KVM", "-accel kvm -cpu host"), ("TCG", "-accel tcg -cpu max")):
+        command = [qemu, *options.split(), "-machine", "q35", "-nodefaults", "-display", "none",
+                   "-S", "-monitor", "stdio"]
+        try:
+            if name == "KVM" and not os.access("/dev/kvm", os.R_OK | os.W_OK):
+                raise OSError("there is no /dev/kvm, or no permission for it")
+            done = subprocess.run(command, input="quit\n", stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True, errors="replace",
+                                  check=False, timeout=QEMU_SECONDS)
+            if not done.returncode:
+                return options, f"{name}{trouble}"
+            why = f"status {done.returncode}: {done.stdout.strip()[-300:]}"
+        except (subprocess.TimeoutExpired, OSError) as error:
+            why = str(error)
+        trouble = f": {name} does not work ({' '.join(why.split())})" + trouble
+    raise Infra(f"{qemu} starts no machine{trouble}\n  Repair it, or name another one with"
+                " QEMU=/path/of/qemu-system-x86_64")
+
+
+def find_vng() -> tuple[list[str], dict[str, str]]:
+    """The words that call virtme-ng, and its environment (Infra: it is nowhere)."""
+    root = VNG_UNPACKED / "usr"
+    if shutil.which("vng"):
+        return ["vng"], dict(os.environ)
+    if not (root / "bin/vng").exists():
+        raise Infra(f"virtme-ng: no `vng` on PATH, nothing in {VNG_UNPACKED}; run stack/setup")
+    return ["/usr/bin/python3", str(root / "bin/vng")], {
+        **os.environ, "PYTHONPATH": str(root / "lib/python3/dist-packages"),
+        "PATH": f"{root}/bin:{os.environ['PATH']}"}
+
+
+def image_options(kernel: Output) -> list[str]:
+    """virtme-ng's options for a kernel's image and modules (Infra: it is not built)."""
     if not kernel.image.is_file():
-        raise Infra(f"kernel {name}: no image {kernel.image}; run `{kernel.command}`")
-    return kernel
+        raise Infra(f"kernel {kernel.name}: no image {kernel.image}; run `{kernel.command}`")
+    if kernel.kind == "package":
+        return ["--run", str(kernel.image)]
+    modules = [] if (kernel.path / "modules.order").exists() else ["--skip-modules"]
+    return ["--run", str(kernel.path), *modules]
 
 
-def lock_results(results: Path) -> None:
-    """Make a directory for a run's files, and lock it until this process ends
-    (Infra: it cannot)."""
+def prepare_results(results: Path) -> None:
+    """Make and lock a directory for a run's files until this process ends, and remove those of
+    an earlier run (Infra: it cannot)."""
     if not SHAREABLE.fullmatch(str(results)):
         raise Infra(f"results directory {results}: virtme-ng can only share paths of letters,"
                     " digits and _ + / . -; move the repository or use --results")
     try:
         results.mkdir(parents=True, exist_ok=True)
-        lock = os.open(results, os.O_RDONLY | os.O_DIRECTORY)
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise Infra(f"results directory {results}: another guest writes there; wait for its end,"
-                    " or name another one with --results") from error
-    except OSError as error:
-        raise Infra(f"results directory {results}: {error.strerror}; free or name another one"
-                    " with --results") from error
-
-
-def prepare_results(results: Path) -> None:
-    """Remove the files of an earlier run (Infra: there is no room for new ones)."""
-    try:
-        for name in GUEST_FILES + HOST_FILES:
+        fcntl.flock(os.open(results, os.O_RDONLY | os.O_DIRECTORY), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for name in FILES:
             (results / name).unlink(missing_ok=True)
-        free = shutil.disk_usage(results).free
+        shutil.rmtree(results / FIRST, ignore_errors=True)
     except OSError as error:
-        raise Infra(f"results directory {results}: {error.strerror}; free or name another one"
-                    " with --results") from error
-    if free < RESULTS_MIN_BYTES:
-        raise Infra(f"results directory {results}: disk full, {free >> 10} KiB left and"
-                    f" {RESULTS_MIN_BYTES >> 10} KiB needed; free some space or name another one"
-                    " with --results")
-
-
-def write_command(command: Sequence[str], results: Path) -> None:
-    """Leave the command in a file for the guest: the kernel's command line, which
-    virtme-ng would use, ends at 2048 characters.  The guest has nothing of this
-    environment; our own tools need to know where the build directory is."""
-    text = command[0] if len(command) == 1 else shlex.join(command)
-    build = shlex.quote(str(BUILD))
-    (results / "cmd").write_text(f"#!/bin/bash\nexport PERF_BPF_BUILD={build}\n{text}\n",
-                                 encoding="utf-8")
+        why = "another guest writes there" if isinstance(error, BlockingIOError) else error.strerror
+        raise Infra(f"results directory {results}: {why}; free it, or name another one with"
+                    " --results") from error
 
 
 def keep_logs(results: Path, name: str) -> Path:
-    """Move a run's files into a directory of this name beside them: the next run's are
-    others."""
+    """Move a run's files into a directory of this name beside them: the next run's are others."""
     kept = results / name
     shutil.rmtree(kept, ignore_errors=True)
     kept.mkdir(parents=True)
-    for file in (*GUEST_FILES, *HOST_FILES):
+    for file in FILES:
         if (results / file).exists():
             shutil.move(results / file, kept / file)
     return kept
@@ -127,204 +206,149 @@ def keep_logs(results: Path, name: str) -> Path:
 
 # The run itself
 
-class Streams:
-    """Copies the guest's output and console to their files; the output also goes to
-    our standard output."""
+def boot(command: list[str], env: dict[str, str], results: Path, seconds: float) -> bool:
+    """Run the guest to its end, its output to stdout too, or kill it: False."""
+    late = threading.Event()
+    with tempfile.TemporaryDirectory(prefix="guest-") as scratch, \
+            open(results / "console.log", "wb") as console, \
+            open(results / "output.log", "wb") as log, \
+            subprocess.Popen(command, cwd=TOP, env={**env, "TMPDIR": scratch},
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=console,
+                             start_new_session=True) as process:
+        assert process.stdout
 
-    def __init__(self, process: subprocess.Popen[bytes], output: BinaryIO, console: BinaryIO,
-                 time_up: list[int]) -> None:
-        self.selector = selectors.DefaultSelector()
-        assert process.stdout and process.stderr
-        self.selector.register(process.stdout, selectors.EVENT_READ, output)
-        self.selector.register(process.stderr, selectors.EVENT_READ, console)
-        self.output = output
-        self.time_up = time_up
+        def kill() -> None:
+            late.set()
+            os.killpg(process.pid, signal.SIGKILL)
 
-    def close(self) -> None:
-        """Stop watching; the files are the caller's."""
-        self.selector.close()
-
-    def copy(self, timeout: float) -> bool:
-        """Copy what comes within `timeout` seconds; False when nothing did."""
-        ready = self.selector.select(max(timeout, 0))
-        for key, _ in ready:
-            data = os.read(key.fd, 65536)
-            if not data:
-                self.selector.unregister(key.fileobj)
-                continue
-            key.data.write(data)
-            if key.data is self.output:
+        timer = threading.Timer(seconds, kill)
+        timer.start()
+        try:
+            while data := os.read(process.stdout.fileno(), 65536):
+                log.write(data)
+                log.flush()
                 sys.stdout.buffer.write(data)
                 sys.stdout.buffer.flush()
-        return bool(ready)
-
-    def pump(self, deadline: float, quiet: float | None = None) -> bool:
-        """Copy until the guest's end: True; or until `deadline` (monotonic seconds),
-        or nothing came for `quiet` seconds: False.
-
-        SIGUSR1 counts as the deadline, except while waiting for quiet.
-        """
-        last = time.monotonic()
-        while self.selector.get_map():
-            now = time.monotonic()
-            left = deadline - now
-            if quiet is not None:
-                left = min(left, last + quiet - now)
-            elif self.time_up:
-                return False
-            if left <= 0:
-                return False
-            if self.copy(min(left, POLL_SECONDS)):
-                last = time.monotonic()
-        return True
-
-
-def watch(process: subprocess.Popen[bytes], options: argparse.Namespace,
-          monitor: hang.Monitor, deadline: float) -> bool:
-    """Copy the guest's output until its end: True; or until the time limit: False,
-    after asking it where it hangs.  Raises OSError when a log cannot be written."""
-    results = options.results
-    with open(results / "output.log", "wb", buffering=0) as output, \
-            open(results / "console.log", "wb", buffering=0) as console:
-        streams = Streams(process, output, console, options.time_up)
-        try:
-            if streams.pump(deadline):
-                return True
-            note("time limit reached: asking the guest where it hangs"
-                 f" (SysRq {', '.join(hang.KEYS)})")
-            trouble = hang.ask(monitor, results / "registers", streams.pump)
-            if trouble:
-                note(f"the guest could not be asked: {trouble}")
-            return False
+            process.wait()
         finally:
-            streams.close()
+            timer.cancel()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)     # a QEMU that virtme-ng left behind
+    return not late.is_set()
 
 
-def boot(options: argparse.Namespace, machine: Machine, image: list[str]) -> Run:
-    """Run the guest to its end or to the time limit; nothing is left running
-    (Infra: results cannot be written)."""
-    prepare_results(options.results)
-    write_command(options.command, options.results)
-    init = shlex.join([str(TOP / "stack/guest-init"), str(TOP), str(options.results)])
-    start = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="guest-") as scratch:
-        monitor = hang.Monitor(Path(scratch))
-        command = vng_command(image, options.kernel,
-                              machine._replace(qemu_options=monitor.qemu_options()))
-        with subprocess.Popen(command + ["--verbose", "--exec", init], cwd=TOP,
-                              env=dict(os.environ, TMPDIR=scratch), stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              start_new_session=True) as process:
-            try:
-                ended = watch(process, options, monitor, start + options.timeout)
-            except OSError as error:
-                raise Infra(f"results directory {options.results}: cannot write the guest's logs:"
-                            f" {error.strerror}; free some space and run it again") from error
-            finally:
-                kill_group(process)
-    return Run(not ended, time.monotonic() - start)
+def judge(ended: bool, results: Path) -> Run:
+    """How a run ended, by the files that it left."""
+    console, output = (read_text(results / name) for name in ("console.log", "output.log"))
+    status = read_text(results / "status").strip()
+    broken = re.search(r"^guest-init: cannot .*", output, re.MULTILINE)
+    splats = find_splats(read_text(results / "dmesg")) or find_splats(console)
+    splats += re.findall("^unreferenced object.*", read_text(results / "kmemleak"), re.MULTILINE)
+    (results / "splats").write_text("".join(f"{line}\n" for line in splats), encoding="utf-8")
+    if broken:
+        return Run(Outcome.INFRA, broken[0])
+    if "Kernel panic - not syncing" in console:
+        return Run(Outcome.DIED, f"the guest's kernel panicked:\n{tail(chr(10).join(splats))}")
+    if not status.isdigit() and "Linux version" not in console:
+        return Run(Outcome.INFRA, "QEMU or virtme-ng failed before the kernel's first line")
+    if not ended:
+        return Run(Outcome.TIMEOUT, "the guest was killed; --timeout SECONDS sets a longer limit")
+    if not status.isdigit():
+        return Run(Outcome.DIED, "the guest went away before the command ended")
+    if splats:
+        return Run(Outcome.SPLAT, f"the kernel complained {len(splats)} times (status of the"
+                                  f" command: {status}):\n{tail(chr(10).join(splats))}")
+    if status != "0":
+        return Run(Outcome.FAILED, f"the command failed with status {status}")
+    return Run(Outcome.PASSED, MEANING[Outcome.PASSED])
 
 
-def qemu_assertion(results: Path) -> str:
-    """Return what QEMU printed when it broke before the command began, or ""."""
-    found = QEMU_ASSERTION.search(read_text(results / "console.log"))
-    return found[0] if found and not (results / "booted").exists() else ""
-
-
-def report(outcome: Outcome, why: str, run: Run, results: Path) -> None:
-    """Print how the run ended, and where its files are."""
-    note(f"{outcome.name}: {why} [{run.seconds:.1f} s]")
-    if outcome in (Outcome.INFRA, Outcome.DIED, Outcome.TIMEOUT):
-        console = read_text(results / "console.log")
-        print(f"  end of the console:\n{tail(console)}", file=sys.stderr)
+def run_once(options: argparse.Namespace, command: list[str], env: dict[str, str]) -> Run:
+    """Boot, judge, tell."""
+    results = options.results
+    text = options.command[0] if len(options.command) == 1 else shlex.join(options.command)
+    (results / "cmd").write_text(
+        f"export PERF_BPF_BUILD={shlex.quote(str(BUILD))}\n{text}\n", encoding="utf-8")
+    begun = time.monotonic()
+    run = judge(boot(command, env, results, options.timeout), results)
+    note(f"{run.outcome.name}: {run.why} [{time.monotonic() - begun:.1f} s]")
+    if run.outcome not in ENDED:
+        print(f"  end of the console:\n{tail(read_text(results / 'console.log'))}",
+              file=sys.stderr)
     note(f"console.log, dmesg, output.log, config in {results}")
+    return run
 
 
 def run_command(options: argparse.Namespace) -> Outcome:
-    """Boot, run the command (or become the shell), judge.  Raises Infra."""
+    """Boot, run the command (or become the shell). Raises Infra."""
+    qemu = find_qemu()
+    accel, why = accelerator(qemu)
+    note(why)
+    vng, env = find_vng()
     if options.probe:
-        accel.probe()
         return Outcome.PASSED
-    kernel = kernel_of(options.kernel)
-    lock_results(options.results)
+    image = image_options(KERNELS[options.kernel])
     prepare_results(options.results)
-    if options.again:
-        shutil.rmtree(options.results / FIRST, ignore_errors=True)
-    version = qemu_version(find_qemu())
-    chosen = accel.choose()
-    note(f"kernel {options.kernel}, {chosen.name.upper()}: {chosen.why}")
-    if chosen.name == "tcg":
-        warn_of_old(version)
-    machine = Machine(chosen, options.results, options.cpus, options.append)
-    image = kernel_options(kernel)
+    append = f"{KERNEL_OPTIONS} {OPTIONS_OF.get(options.kernel, '')} {options.append}"
+    # --disable-kvm also keeps virtme-ng from choosing another machine than q35
+    command = [*vng, *image, "--name", f"guest-{options.kernel}", "--user", "root",
+               "--cpus", str(options.cpus), "--memory", options.memory, "--force-9p",
+               "--disable-kvm", "--disable-microvm", "--cwd", str(TOP), "--append", append,
+               f"--rwdir={options.results}={options.results}", f"--qemu={qemu}",
+               f"--qemu-opts={accel}"]
     if options.shell:
-        command = vng_command(image, options.kernel, machine)
-        os.execvp(command[0], command)
-    run = boot(options, machine, image)
-    broken = qemu_assertion(options.results)
-    if broken:
-        note(f"QEMU broke before the command began, booting once more: {broken}")
-        run = boot(options, machine, image)
-    outcome, why = judge(run, options.results)
-    if options.again and outcome not in ENDED and not complained(options.results):
-        report(outcome, why, run, options.results)
+        os.execvpe(command[0], command, env)
+    init = shlex.join([str(TOP / "stack/guest-init"), str(TOP), str(options.results)])
+    command += ["--verbose", "--exec", init]
+    run = run_once(options, command, env)
+    if options.again and run.outcome not in ENDED and not complained(options.results):
         note(f"booting once more; the first run's files: {keep_logs(options.results, FIRST)}")
-        run = boot(options, machine, image)
-        outcome, why = judge(run, options.results)
-    report(outcome, why, run, options.results)
-    return outcome
+        run = run_once(options, command, env)
+    return run.outcome
 
 
-def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+def parse_options() -> argparse.Namespace:
     """The command line; exits with a message and status 2 when it is wrong."""
+    statuses = "\n".join(f"  {outcome.value} {words}" for outcome, words in MEANING.items())
     parser = argparse.ArgumentParser(
-        prog="stack/guest", description=(__doc__ or "").format(statuses=status_table()),
+        prog="stack/guest", description=(__doc__ or "").format(statuses=statuses),
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kernel", choices=sorted(KERNELS), default="series")
     parser.add_argument("--timeout", type=float, default=600, metavar="SECONDS",
                         help="boot included (default: 600)")
-    parser.add_argument("--results", type=Path, metavar="DIR",
-                        help="default: build/results/guest-KERNEL")
+    parser.add_argument("--results", type=Path, help="default: build/results/guest-KERNEL")
     parser.add_argument("--cpus", type=int, default=2, metavar="N",
                         help="default: 2; with TCG, what patches all functions at once needs 1,"
                              " as a CPU may go on with code that another one has changed")
-    parser.add_argument("--append", default="", metavar="OPTIONS",
-                        help="more options for the guest's kernel")
+    parser.add_argument("--memory", default="2G", metavar="SIZE", help="default: 2G")
+    parser.add_argument("--append", default="", help="more options for the guest's kernel")
     parser.add_argument("--again", action="store_true",
                         help="a guest that did not come to the command's end, without a word of"
                              f" its kernel, runs once more; DIR/{FIRST} has what it left")
-    parser.add_argument("--shell", action="store_true",
-                        help="an interactive shell in place of a command")
+    parser.add_argument("--shell", action="store_true", help="a shell in place of a command")
     parser.add_argument("--probe", action="store_true",
-                        help="no kernel and no command: see that a guest can boot here, and"
-                             " whether with KVM")
+                        help="no kernel and no command: can QEMU start here, and with KVM?")
     parser.add_argument("command", nargs="*", metavar="CMD",
                         help="one word is a shell command line; more are the words of a command")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     if options.shell + options.probe + bool(options.command) != 1:
         parser.error("give either a command after --, or --shell, or --probe")
-    default = BUILD / "results" / f"guest-{options.kernel}"
-    options.results = (options.results or default).absolute()
+    options.results = (options.results or BUILD / f"results/guest-{options.kernel}").absolute()
     return options
 
 
 def main() -> int:
     """Run the command line; returns the exit status."""
     options = parse_options()
-    adopt_orphans()
-    # SIGINT too: a shell starts background commands with SIGINT ignored.
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, raise_interrupt)
-    options.time_up = catch_time_up()
+    # Unwind, which takes the guest along. SIGINT too: a shell starts background commands with
+    # SIGINT ignored.
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signum, lambda number, _frame: sys.exit(128 + number))
     try:
         return run_command(options)
     except Infra as error:
         note(f"INFRA: {error}")
-        return Outcome.INFRA
     except OSError as error:
         note(f"INFRA: {error.filename or 'this machine'}: {error.strerror}; see that the disks of"
              f" {BUILD} and {tempfile.gettempdir()} have room, and run it again")
-        return Outcome.INFRA
-    except KeyboardInterrupt:
-        note("interrupted, the guest was killed")
-        return 128 + signal.SIGINT
+    return Outcome.INFRA

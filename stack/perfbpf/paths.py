@@ -1,34 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Where everything is: the repository, the build directory, each output.
-
-The outputs are listed once, in stack/outputs, and the features that perf must
-have in stack/perf-features, because shell scripts read both as well (lib.sh).
-"""
+"""Where everything is: the repository, the build directory, and the table of what is built."""
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Iterator, NamedTuple
+from typing import NamedTuple
 
 TOP = Path(__file__).resolve().parent.parent.parent
-
-
-def build_dir(top: Path = TOP) -> Path:
-    """Return the build directory of a repository; PERF_BPF_BUILD overrides it."""
-    return Path(os.environ.get("PERF_BPF_BUILD") or top / "build").absolute()
-
-
-BUILD = build_dir()
+# Another build directory is for another disk, and for the stack's own tests.
+BUILD = Path(os.environ.get("PERF_BPF_BUILD") or TOP / "build").absolute()
 BASE = BUILD / "base"       # the kernel tree without the series; tag `base`
 LINUX = BUILD / "linux"     # the work tree; branch `series`
+PYTHON = "/usr/bin/python3"     # the one that has the distribution's modules
 
 
 class Output(NamedTuple):
-    """A line of stack/outputs."""
-    kind: str
+    """Something that is built."""
     name: str
     path: Path          # the directory, under build/
     command: str        # what builds it
+    kind: str = ""
 
     @property
     def image(self) -> Path:
@@ -36,26 +27,34 @@ class Output(NamedTuple):
         return self.path / ("boot/vmlinuz" if self.kind == "package" else "arch/x86/boot/bzImage")
 
 
-def table(path: Path) -> Iterator[str]:
-    """Yield the lines of a list that are neither empty nor a comment."""
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if line.strip() and not line.startswith("#"):
-            yield line
+def table(*rows: tuple[str, str, str], kind: str = "") -> dict[str, Output]:
+    """Outputs by their names."""
+    return {name: Output(name, BUILD / folder, command, kind) for name, folder, command in rows}
 
 
-def read_outputs(top: Path = TOP) -> list[Output]:
-    """Read stack/outputs."""
-    outputs = []
-    for line in table(top / "stack" / "outputs"):
-        kind, name, directory, command = line.split(None, 3)
-        outputs.append(Output(kind, name, build_dir(top) / directory, command))
-    return outputs
-
-
-OUTPUTS = read_outputs()
-# By the name that `stack/guest --kernel` takes, Debian's among them.
-KERNELS = {out.name: out for out in OUTPUTS if out.kind in ("kernel", "package")}
-PERFS = {out.name: out for out in OUTPUTS if out.kind == "perf"}
-TESTS = {out.name: out for out in OUTPUTS if out.kind == "tests"}
-MAINLINE = {out.name: out for out in OUTPUTS if out.kind == "mainline"}
-PERF_FEATURES = list(table(TOP / "stack" / "perf-features"))
+# By the name that `stack/guest --kernel` takes. A kernel is an output directory of kbuild, a
+# package an unpacked Debian package.
+KERNELS = {
+    **table(("series", "out-kernel", "make kernel"),
+            ("debug", "out-debug", "make debug-kernel"),
+            ("base", "out-base", "make base-kernel"),
+            ("mainline", "out-mainline-series", "stack/build kernel mainline"),
+            ("mainline-base", "out-mainline-base", "stack/build kernel mainline-base"),
+            kind="kernel"),
+    **table(("bookworm", "debian-bookworm", "tests/full/prepare bookworm"),
+            ("trixie", "debian-trixie", "tests/full/prepare trixie"), kind="package")}
+PERFS = table(("series", "out-perf", "make perf"),
+              ("base", "out-perf-base", "make base-perf"))
+TESTS = table(("selftests", "out-selftests", "make selftests"),
+              ("headers", "out-headers", "make selftests"),
+              ("samples", "out-samples", "make samples"),
+              ("bpf-selftests", "out-bpf-selftests", "make bpf-selftests"),
+              ("fuzz", "out-fuzz", "make fuzz"),
+              ("modules", "out-modules", "make check"),
+              ("mainline-tests", "out-mainline-tests", "tests/full/prepare mainline-tests"),
+              ("mainline-test_progs", "out-mainline-test_progs",
+               "tests/full/prepare mainline-test_progs"))
+# The features that a perf built here must have, by the names of `perf check feature`: perf builds
+# without what it does not find, and reports that only in passing.
+PERF_FEATURES = ("bpf", "bpf_skeletons", "dwarf", "libdw-dwarf-unwind", "libelf", "libcapstone",
+                 "libLLVM", "libpython", "libslang", "libtraceevent", "lzma", "zlib", "zstd")

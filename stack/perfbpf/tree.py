@@ -1,170 +1,134 @@
 # SPDX-License-Identifier: GPL-2.0
 """build/linux, the work tree: the branch `series` is the base with patches/ applied.
 
-A developer's commits there are never dropped. What was applied is noted last
-(applied.py). Hence:
+A developer's commits there are never dropped. What was applied is noted last, in
+.git/perf-bpf-applied: the number of patches/, the commit that they gave, and each patch's
+content and slug. Hence:
 
     both as noted                   nothing to do
     patches/ changed, the branch    the branch is a mere copy: apply anew
       did not
     the branch changed              somebody works there: say so, touch nothing
-
-    python3 -m perfbpf.tree sha      one number for series and patches/
-                            state    "missing", "stale", "current" or "by-hand"
-                            make     make build/linux
-                            remake   apply patches/ anew in build/linux
-                            work     what patches/ would not give back, one a line
 """
 from __future__ import annotations
 
+import hashlib
 import shutil
-import sys
 from pathlib import Path
 
-from perfbpf import applied, series
-from perfbpf.git import AmError, ToolError, am, git, git_text
-from perfbpf.paths import TOP, build_dir
+from perfbpf import series
+from perfbpf.git import ToolError, am, git, git_text
+from perfbpf.paths import BASE, BUILD, LINUX
+from perfbpf.stage import Run, locked, need_space, say, stage
+
+TOPICS = BUILD / "linux-topic"      # see stack/topic
+BUILT = ("out-*", "logs", "results", "prefix", "demo", "configurations", "bare")
+NOTE = LINUX / ".git/perf-bpf-applied"
+APPLYING = LINUX / ".git/perf-bpf-applying"     # left by a run that was interrupted
 
 
-def refusal(linux: Path, patch: Path) -> str:
-    """Return why git am refuses a patch on the HEAD of linux."""
-    try:
-        git(linux, "apply", "--check", "--reverse", str(patch))
-    except ToolError:
-        return "conflicts"
-    return "already there"
+def content(patch: Path) -> str:
+    """One number for the bytes of a patch."""
+    return hashlib.sha256(patch.read_bytes()).hexdigest()
 
 
-def refusals(linux: Path, patches: list[Path]) -> list[str]:
-    """Apply one patch after the other on the base, and return a line for each that does
-    not apply: on another 7.3.y, one that a maintainer took, or that has to be ported.
-    A patch that stands on one of these may be among them for that reason only."""
-    lines = []
-    git(linux, "checkout", "-q", "-f", "--detach", "base")
-    for patch in patches:
-        try:
-            am(linux, [patch])
-        except AmError:
-            lines.append(f"{refusal(linux, patch)}: {patch.parent.name}/{patch.name}")
-    git(linux, "checkout", "-q", "-f", "--detach", "base")
-    return lines
+def note(linux: Path = LINUX) -> None:
+    """Note that build/linux and patches/ agree."""
+    patches = series.read()
+    (linux / ".git" / NOTE.name).write_text(
+        f"{patches.sha()} {git_text(linux, 'rev-parse', 'series')}\n" + "".join(
+            f"{content(path)} {series.slug(path.name)}\n" for path in patches.paths()),
+        encoding="utf-8")
 
 
-def apply(top: Path, linux: Path) -> None:
-    """Apply patches/ on the base in linux; the branch moves only at the end. Raises
-    ToolError with all patches that do not apply."""
-    patches = series.patch_paths(top, series.read(top))
-    applying = linux / ".git" / "perf-bpf-applying"
-    # An interrupted run leaves it; then what is not committed is of our making.
+def noted() -> list[str]:
+    """The words of the note; [] in a tree made by hand."""
+    return NOTE.read_text(encoding="utf-8").split() if NOTE.exists() else []
+
+
+def apply(linux: Path) -> None:
+    """Apply patches/ on the base; the branch moves only at the end (AmError: at one that does
+    not apply: on another 7.3.y, one that is there already, or that has to be ported)."""
+    if (linux / ".git/rebase-apply").exists():      # a run that was interrupted
+        git(linux, "am", "--abort")
+    patches = series.read().paths()
+    applying = linux / ".git" / APPLYING.name
     applying.touch()
     git(linux, "checkout", "-q", "-f", "--detach", "base")
-    try:
-        am(linux, patches)
-    except AmError as error:
-        lines = refusals(linux, patches)
-        raise ToolError("\n".join([str(error), *lines,
-                                   f"{len(lines)} of {len(patches)} patches do not apply to"
-                                   " this base, all others do. Take those out of `series` that"
-                                   " are already there, and port the others"])) from error
+    am(linux, patches)
     git(linux, "checkout", "-q", "-B", "series")
-    applied.write(top, linux)
+    note(linux)
     applying.unlink()
 
 
-def make(top: Path, linux: Path) -> None:
+def make(_run: Run) -> None:
     """Make build/linux, whole or not at all."""
-    draft = linux.with_name(linux.name + ".tmp")
+    draft = LINUX.with_name("linux.tmp")
     shutil.rmtree(draft, ignore_errors=True)
-    try:
-        git(linux.parent, "clone", "-q", "--shared", "--no-checkout",
-            str(linux.with_name("base")), str(draft))
-        git(draft, "config", "gc.auto", "0")
-        apply(top, draft)
-        draft.rename(linux)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+    git(BUILD, "clone", "-q", "--shared", "--no-checkout", str(BASE), str(draft))
+    git(draft, "config", "gc.auto", "0")
+    apply(draft)
+    draft.rename(LINUX)
 
 
-def remake(top: Path, linux: Path) -> None:
-    """Apply patches/ anew, also after a run that was interrupted in the middle."""
-    if (linux / ".git" / "rebase-apply").exists():
-        git(linux, "am", "--abort")
-    apply(top, linux)
+def edited() -> str:
+    """What a branch with somebody's work has that patches/ have not, "" without any."""
+    was = noted()
+    if was and git_text(LINUX, "rev-parse", "series") != was[1]:
+        return "the branch series has commits that did not come from patches/"
+    # after a run that was interrupted these are of its making
+    if not APPLYING.exists() and (
+            git(LINUX, "status", "--porcelain", "--untracked-files=no")
+            or list((LINUX / ".git").glob("rebase-*"))):
+        return "it has changes that are not committed, or a rebase is under way"
+    return ""
 
 
-def refuse(why: str) -> ToolError:
-    """Return the error that says what prevents applying patches/, and what to do."""
-    return ToolError(f"build/linux: {why}. Nothing was touched. Either keep that work (`make"
-                     " refresh` writes it to patches/), or give it up (`rm -r build/linux`), and"
-                     " run `make tree` again")
+def ensure() -> None:
+    """Make build/linux what patches/ say (ToolError: work would be lost)."""
+    with locked("tree"):
+        if not LINUX.exists():
+            need_space(2500, "the work tree")
+            stage("tree", make)
+        elif not noted():
+            say("tree: build/linux was made by hand and is taken as it is")
+        elif series.read().sha() != noted()[0] or APPLYING.exists():
+            why = edited()
+            if why:
+                raise ToolError(f"build/linux: patches/ have changed, and {why}. Nothing was"
+                                " touched. Either keep that work (`git stash` patches/, `make"
+                                " refresh`), or give it up (`rm -r build/linux`), and run `make"
+                                " tree` again")
+            stage("tree", lambda _run: apply(LINUX))
 
 
-def state(top: Path, linux: Path) -> str:
-    """Return "missing", "stale", "current" or, of a tree with a tag `base` and no
-    note, "by-hand". Raises ToolError when work would be lost."""
-    sha = series.sha(top)
-    if not linux.exists():
-        return "missing"
-    try:
-        git(linux, "rev-parse", "-q", "--verify", "base^{commit}")
-    except ToolError:
-        raise refuse("it is no tree of this stack (there is no tag `base`)") from None
-    was = applied.read(linux)
-    if was is None:
-        return "by-hand"
-    if applied.head(linux) != was.head:
-        raise refuse("the branch series has commits that did not come from patches/")
-    interrupted = (linux / ".git" / "perf-bpf-applying").exists()
-    if sha == was.sha and not interrupted:
-        return "current"
-    if not interrupted and git(linux, "status", "--porcelain", "--untracked-files=no"):
-        raise refuse("patches/ have changed, and it has changes that are not committed")
-    return "stale"
-
-
-def work(top: Path, linux: Path) -> list[str]:
-    """Return what build/linux has that patches/ would not give back."""
-    if not linux.exists():
-        return []
-    was = applied.read(linux)
-    if was is None:
-        return ["it was made by hand"]
-    left = []
-    if applied.head(linux) != was.head:
-        left.append("the branch series")
-    if series.sha(top) != was.sha:
-        left.append("patches/ have changed since")
-    left += git_text(linux, "for-each-ref", "--format=%(refname:short)", "--no-merged",
-                     "series").splitlines()
-    left += git_text(linux, "stash", "list").splitlines()
+def unsaved() -> str:
+    """What build/linux has that patches/ would not give back."""
+    if not LINUX.exists():
+        return ""
+    if not noted() or series.read().sha() != noted()[0]:
+        return "it was made by hand, or patches/ have changed since"
+    left = edited() or git_text(LINUX, "log", "-1", "--format=%s", "HEAD", "--branches", "--not",
+                                "series") or git_text(LINUX, "stash", "list")
     # Debian's own .gitignore has all that is new; nothing is built in the tree.
-    left += git_text(linux, "status", "--porcelain", "--untracked-files=all",
-                     "--ignored").splitlines()
-    return left
+    return left or git_text(LINUX, "status", "--porcelain", "--untracked-files=all", "--ignored")
 
 
-def main(arguments: list[str]) -> int:
-    """Run one of the commands that the top of the file lists."""
-    linux = build_dir() / "linux"
-    try:
-        if arguments == ["sha"]:
-            print(series.sha(TOP))
-        elif arguments == ["state"]:
-            print(state(TOP, linux))
-        elif arguments == ["make"]:
-            make(TOP, linux)
-        elif arguments == ["remake"]:
-            remake(TOP, linux)
-        elif arguments == ["work"]:
-            print("".join(f"{line}\n" for line in work(TOP, linux)), end="")
-        else:
-            print(__doc__, file=sys.stderr)
-            return 2
-    except ToolError as error:
-        print(f"tree: {error}", file=sys.stderr)
-        return 1
-    return 0
+def clean() -> None:
+    """Remove what was built."""
+    for pattern in BUILT:
+        for path in BUILD.glob(pattern):
+            shutil.rmtree(path)
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def distclean() -> None:
+    """Remove build/ (ToolError: there is work in it)."""
+    work = unsaved()
+    if work:
+        raise ToolError(f"build/linux has work that is not in patches/ ({work.splitlines()[0]}):"
+                        " `make refresh` to keep what is on the branch series, or `rm -r"
+                        " build/linux` to give it up, then again")
+    if TOPICS.exists():
+        raise ToolError(f"{TOPICS} may have cover letters and versions that were sent: `rm -r"
+                        f" {TOPICS}` to give them up, then again")
+    shutil.rmtree(BUILD, ignore_errors=True)

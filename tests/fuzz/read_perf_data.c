@@ -12,7 +12,7 @@
  * An input in the pipe format is read as a pipe. Nothing is read from this machine: no
  * kernel symbols, no files that the input names. No process is started.
  *
- * mutate_perf_data.c changes inputs, stack/fuzz builds and runs the target.
+ * mutate_perf_data.c changes inputs, `make fuzz` builds and runs the target.
  */
 #include <linux/err.h>
 #include <linux/kernel.h>

@@ -36,7 +36,7 @@ def attach(domain: str, program: int) -> list[int]:
             enter(domain)
             os.write(write_end, bytes([result(set_bpf, open_sampling(), program),
                                        result(open_sampling, program)]))
-        except BaseException:  # pylint: disable=broad-except
+        except BaseException:
             traceback.print_exc()
         finally:
             os._exit(0)

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # The tests of selftests/bpf that the series adds or changes: all that are in the
-# test_progs that stack/bpf-selftests built, but for verifier_ctx, which needs the modules
-# of selftests/bpf (stack/mainline runs it). Programs of unprivileged users are skipped
+# test_progs that `make bpf-selftests` built, but for verifier_ctx, which needs the modules
+# of selftests/bpf (`make mainline` runs it). Programs of unprivileged users are skipped
 # where they are disabled.
 set -u
 

@@ -9,7 +9,7 @@ bpftool=${SELFTESTS:?}/../out-samples/bpftool/bpftool
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 [[ -x $bpftool ]] || {
-	echo "no $bpftool: run stack/samples"
+	echo "no $bpftool: run \`make samples\`"
 	exit 1
 }
 perf record -q -a -e cpu-clock --filter 'period > 0' -o "$dir/perf.data" -- \

@@ -51,7 +51,6 @@ def kept_for(profiler: int) -> int:
 @contextmanager
 def recording() -> Iterator[int]:
     """perf record's process number, while programs come and go; both are killed at the end."""
-    # pylint: disable=consider-using-with
     loader = subprocess.Popen([LOAD, "100000000", "2"], start_new_session=True,
                               stdout=subprocess.DEVNULL)
     profiler = subprocess.Popen(["perf", "record", "-q", "-a", "-e", "cpu-clock", "-F", "99",

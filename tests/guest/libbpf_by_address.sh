@@ -4,7 +4,7 @@
 # get their arguments? See libbpf_by_address.c.
 dir=${SELFTESTS:?}/../out-samples
 [[ -x $dir/libbpf_by_address ]] || {
-	echo "no libbpf_by_address in $dir: run stack/samples"
+	echo "no libbpf_by_address in $dir: run \`make samples\`"
 	exit 1
 }
 modprobe probe-sample-c || exit 1

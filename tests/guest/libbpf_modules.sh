@@ -4,7 +4,7 @@
 # See libbpf_modules.c.
 dir=${SELFTESTS:?}/../out-samples
 [[ -x $dir/libbpf_modules ]] || {
-	echo "no libbpf_modules in $dir: run stack/samples"
+	echo "no libbpf_modules in $dir: run \`make samples\`"
 	exit 1
 }
 exec "$dir/libbpf_modules" "$dir/libbpf_modules.bpf.o"

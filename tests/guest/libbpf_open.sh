@@ -4,7 +4,7 @@
 # cannot? See libbpf_open.c.
 dir=${SELFTESTS:?}/../out-samples
 [[ -x $dir/libbpf_open ]] || {
-	echo "no libbpf_open in $dir: run stack/samples"
+	echo "no libbpf_open in $dir: run \`make samples\`"
 	exit 1
 }
 exec "$dir/libbpf_open" "$dir/libbpf_open.bpf.o"

@@ -24,7 +24,7 @@ from typing import Dict, Iterator, NamedTuple
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
 sys.dont_write_bytecode = True
 
-from btf_args import Type, Types  # noqa: E402
+from btf_args import Type, Types
 
 TRACEFS = pathlib.Path("/sys/kernel/tracing")
 FUNCTIONS = 200

@@ -45,7 +45,7 @@ for built_by in "$samples"/clang-*; do
 	judge "${built_by##*/}"
 done
 ((built)) || {
-	echo "no example in $samples: run stack/samples"
+	echo "no example in $samples: run \`make samples\`"
 	failed=1
 }
 exit "$failed"

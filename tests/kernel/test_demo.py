@@ -20,6 +20,7 @@ import pytest
 import guest_host as host
 from exports import EXPORTS
 from subject import perf_binary
+from perfbpf.demo import shares_of_lines
 from perfbpf.paths import BUILD, TOP
 
 RESULTS = BUILD / "results/demo"
@@ -28,6 +29,15 @@ SOURCE = TOP / "stack/demo.d/flow.bpf.c"
 FUNCTIONS = ("flow_meter", "parse_packet", "find_flow", "classify",
              "take_tokens", "flow_hash", "word_meter", "count_word",
              "send_begin", "send_end")
+# As perf prints an annotated function
+ANNOTATED = "0.00 : 7 int x;\n : 12 x = y;\n 30.00 : 1a: mov\n 20.00 : 1d: add\n : 13 }\n 50.00 :" \
+    " 20: ret\n 0.00 : 21: nop\n : 12 x = y;\n 10.00 : 24: add\n : 0 none\n"
+
+
+@pytest.mark.both
+def test_shares_of_lines() -> None:
+    """The lines above a line's instructions have their shares, of all samples."""
+    assert shares_of_lines(50, ANNOTATED) == pytest.approx({12: 30, 13: 25})
 
 
 @pytest.fixture(scope="module", name="said")

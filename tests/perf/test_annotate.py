@@ -235,7 +235,6 @@ def test_stdio2_names_targets(disassembler: str, tmp_path: Path) -> None:
     assert re.search(rf"jmp\S*\s+(0x)?{UNKNOWN:x}\s*$", result.out, re.M), str(result)
 
 
-
 @pytest.mark.parametrize("disassembler", DISASSEMBLERS)
 def test_jumps_within_a_function_are_absolute(disassembler: str, tmp_path: Path) -> None:
     """A jump's target and the instructions' addresses are of the same kind."""

@@ -1,87 +1,101 @@
 # SPDX-License-Identifier: GPL-2.0
-"""stack/check: runs the stages of all lanes, ends what takes too long, and says what
-failed, what was left and what was flaky."""
-from __future__ import annotations
-
+"""stack/check; builds and their stamps."""
+import fcntl
+import shutil
+import signal
+import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from toy import Toy, copy_tooling
+from perfbpf import check, stage
+from perfbpf.git import ToolError, git
+from perfbpf.paths import TOP
+from toy import copy_tooling, gone
 
-BUILDS = ("base", "tree", "lint", "perf", "selftests", "samples", "fuzz", "kernel",
-          "bpf-selftests")
-FOLDERS = ("kernel", "perf", "series")
-PASSES, FAILS = "def test_it(): pass\n", "def test_it(): assert not 'true'\n"
-FLAKY = "def test_it(record_property): record_property('flaky', 'a.log and b.log')\n"
+Stage = check.Stage
+NEW = "def test_new(record_property): record_property('flaky', 'a.log and b.log')\n"
+TESTS = NEW + NEW.replace("new", "known") + "def test_fails(): assert not 'true'\n"
+REPORT = ("FAILED: tests/test_toy.py::test_fails\n", "1 failed, 2 passed", "a.log and b.log",
+          "test_toy.py::test_new failed, and passed when it ran once more; cause: not",
+          "test_toy.py::test_known failed, and passed when it ran once more; cause: a cause\n")
 
 
-@pytest.fixture(name="toy")
-def fixture_toy(tmp_path: Path) -> Toy:
-    """A repository in which all builds are quick, and a test in each folder passes."""
+def test_stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                capsys: pytest.CaptureFixture[str]) -> None:
+    """Stages wait for what they need, and end at limits; the report says how, and what failed."""
+    def run(*lanes: list[Any], minutes: float = 1) -> tuple[dict[str, str], str]:
+        """Run lanes of stages: how each ended, what was printed."""
+        runner = check.Runner(check.Kind("", lanes), "")
+        runner.deadline = time.time() + 60 * minutes
+        runner.run()
+        assert not check.report(runner)
+        return {name: how for name, (how, _) in runner.ended.items()}, capsys.readouterr().out
+
+    for name in ("logs", "tests"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "tests/flaky").write_text("test_known a cause\n")
+    for name in ("conftest.py", "subject.py"):
+        shutil.copy(TOP / "tests" / name, tmp_path / "tests")
+    (tmp_path / "tests/test_toy.py").write_text(TESTS)
+    monkeypatch.setattr(check, "BUILD", tmp_path)
+    monkeypatch.setattr(check, "TOP", tmp_path)
+    how, said = run(
+        [Stage("a", 9, "true"), Stage("b", 9, "ls /none", ("a",)), Stage("c", 9, "true", ("b",))],
+        [Stage("e", 9, "true", ("a",)), Stage("f", 0.5, "sleep 99"), Stage("g", 9, "/no/one"),
+         Stage("h", 9, "true", ("g",))])
+    assert how.pop("g").startswith("failed") and how == {
+        "a": "passed", "b": "failed (2)", "c": "not run, as b did not pass", "e": "passed",
+        "f": "ended at its limit", "h": "not run, as g did not pass"}
+    assert "cannot access '/none'" in said and "c: not run, as b did not pass\n" in said
+    how, _ = run([Stage("a", 9, "sleep 99"), Stage("b", 9, "true", ("a",))],
+                 [Stage("c", 9, "sleep 99")], minutes=0.01)
+    assert how == {"a": "all took too long", "b": "left", "c": "all took too long"}
+    _, said = run([Stage("t", 60, tests="tests/test_toy.py")])
+    assert not [line for line in REPORT if line not in said], said
+
+
+def test_interrupted(tmp_path: Path) -> None:
+    """Ctrl-C ends all stages."""
     toy = copy_tooling(tmp_path / "repo")
-    for script in BUILDS:
-        (toy.top / "stack" / script).write_text("#!/bin/sh\n")
-    for folder in FOLDERS:
-        (toy.top / "tests" / folder).mkdir()
-        (toy.top / "tests" / folder / f"test_{folder}.py").write_text(PASSES)
-    (toy.top / "tests/flaky").write_text("test_perf a cause that is known\n")
-    return toy
+    (toy.top / "stack/build").write_text("#!/bin/bash\n(echo $BASHPID >pid; sleep 555; :) &\nwait")
+    assert toy.stop_at("sleep", "555", signal.SIGINT, f"{toy.top}/stack/check", "tooling") == 130
+    assert gone(toy.top / "pid")
 
 
-def test_passes(toy: Toy) -> None:
-    """Every stage runs, its end is told, and the status is 0."""
-    done = toy.run("stack/check")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.splitlines()[-1] == "3 passed, 0 failed, 0 skipped"
-    for stage in ("tree", "lint", "kernel", "tests-kernel", "topics"):
-        assert f"] {stage}: passed in " in done.stdout
+def test_stamp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is as its sources is left alone; after a failure, or an edit meanwhile, it is not."""
+    (file := tmp_path / "tree/file").parent.mkdir()
+    other, said = tmp_path / "other", []
+    git(file.parent, "init", "-q")
+    monkeypatch.setattr(stage, "BUILD", tmp_path)
 
+    def make(command: str = "echo built >>built") -> str:
+        """Build; what was built so far."""
+        stage.build("x", tmp_path / "out", 1, lambda run: run(["sh", "-c", command], cwd=tmp_path),
+                    file.parent, [other])
+        return (tmp_path / "built").read_text()
 
-@pytest.mark.parametrize("failing", FOLDERS)
-def test_test_fails(failing: str, toy: Toy) -> None:
-    """A test that fails in any folder fails `make check`, and the others run."""
-    (toy.top / f"tests/{failing}/test_{failing}.py").write_text(FAILS)
-    done = toy.run("stack/check")
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert f"failure: {failing}.test_{failing}.test_it" in done.stdout
-    assert done.stdout.splitlines()[-1] == "2 passed, 1 failed, 0 skipped"
-
-
-def test_build_fails(toy: Toy) -> None:
-    """What needs a build that failed does not run, all else does, and both are told."""
-    (toy.top / "stack/kernel").write_text("#!/bin/sh\necho cc1 died\nexit 2\n")
-    done = toy.run("stack/check")
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "kernel: failed (status 2)" in done.stdout and "    cc1 died" in done.stdout
-    assert "tests-kernel (not run, as kernel did not pass)" in done.stdout
-    assert done.stdout.splitlines()[-1] == "1 passed, 0 failed, 0 skipped"
-
-
-def test_stage_that_never_ends(toy: Toy) -> None:
-    """At the time limit of the whole it is ended and named, and so is what was left."""
-    (toy.top / "stack/kernel").write_text("#!/bin/sh\necho still here\nsleep 1000\n")
-    done = toy.run("stack/check", PERF_BPF_MINUTES="0.1")
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "kernel: ended at its limit of 0:06 for all" in done.stdout
-    assert "    still here" in done.stdout
-    assert "tests-kernel (left)" in done.stdout
-
-
-def test_flaky_is_told(toy: Toy) -> None:
-    """A test that passed when it was run once more is listed, with what is known of it."""
-    (toy.top / "tests/kernel/test_kernel.py").write_text(FLAKY)
-    (toy.top / "tests/perf/test_perf.py").write_text(FLAKY)
-    done = toy.run("stack/check")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "FLAKY: kernel.test_kernel.test_it failed" in done.stdout
-    assert "cause: a cause that is known" in done.stdout
-    assert "not known: find the cause" in done.stdout and "a.log and b.log" in done.stdout
-
-
-def test_only(toy: Toy) -> None:
-    """With --only nothing is built, and only tests of that name run."""
-    (toy.top / "stack/kernel").write_text("#!/bin/sh\nexit 2\n")
-    done = toy.run("stack/check", "--only", "test_perf")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.splitlines()[-1] == "1 passed, 0 failed, 0 skipped"
+    for number, path in enumerate((file, file, other, file), 1):
+        git(file.parent, "commit", "-q", "--allow-empty", "-m", "x")
+        other.touch()
+        path.write_text(f"{number}")
+        assert make() == make() == "built\n" * number
+        git(file.parent, "add", "file")
+    for command in ("false", "kill $$", "echo edited >tree/file"):
+        other.write_text(command)
+        try:
+            make(command)
+        except ToolError as error:
+            assert "x failed; whole log" in str(error) and "edited" not in command
+        assert not (tmp_path / "out" / stage.STAMP).exists()
+    thread = threading.Thread(target=lambda: said.append(make()))
+    with open(tmp_path / "locks/x", "w") as lock:   # a second run waits
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        thread.start()
+        thread.join(0.5)
+        assert thread.is_alive() and not said
+    thread.join(10)
+    assert said == ["built\n" * 5]

@@ -1,210 +1,150 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A toy of this repository: its own tooling, a kernel of a few files, a series
-of three patches in two topics. It tests the tooling in seconds, without 90000
-files."""
-from __future__ import annotations
-
+"""A toy of this repository: its tooling, a kernel of a few files, four patches in three topics."""
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from perfbpf.git import git, git_text
-from perfbpf.mirror import SELFTESTS
-from perfbpf.paths import TOP, build_dir
+from perfbpf.paths import BASE, TOP
 from perfbpf.series import HEAD
 
-MAKEFILE = """\
-# SPDX-License-Identifier: GPL-2.0
-VERSION = {0}
-PATCHLEVEL = {1}
-SUBLEVEL = {2}
-EXTRAVERSION =
-NAME = Toy
-"""
-SUM = """\
-// SPDX-License-Identifier: GPL-2.0
-int sum(int a, int b)
-{
-	/* line 1 */
-	/* line 2 */
-	return a - b;
-	/* line 3 */
-}
-
-int other;
-"""
-NEW = """\
-// SPDX-License-Identifier: GPL-2.0
-/* A file that the toy series creates. */
-int toy(void)
-{
-	return 0;
-}
-"""
-MAINTAINERS = """\
-SUMS
-M:	Sum Maintainer <sum@toy.example>
-L:	sums@lists.toy.example
-S:	Maintained
-F:	kernel/
-"""
-# What checkpatch and get_maintainer are, and read, of a kernel tree.
-SCRIPTS = ["scripts/checkpatch.pl", "scripts/get_maintainer.pl", "scripts/spelling.txt",
-           "scripts/const_structs.checkpatch",
-           "Documentation/dev-tools/checkpatch.rst"]
-ALLOW = """\
-# SPDX-License-Identifier: GPL-2.0
-FILE_PATH_CHANGES * # the toy's snippet for MAINTAINERS covers its files
-"""
+VERSION = (TOP / "BASE").read_text().strip().lstrip("v")
+SPDX = "# SPDX-License-Identifier: GPL-2.0\n"
+SUM = "// SPDX-License-Identifier: GPL-2.0\nint sum(int a, int b)\n{\n\t/* line 1 */\n" \
+    "\t/* line 2 */\n\treturn a - b;\n\t/* line 3 */\n}\n\nint other;\n"
+# Of the real base: what checkpatch and get_maintainer are, and read.
+SCRIPTS = ("scripts/checkpatch.pl", "scripts/get_maintainer.pl", "scripts/spelling.txt",
+           "scripts/const_structs.checkpatch", "Documentation/dev-tools/checkpatch.rst")
+EMPTY = "COPYING CREDITS Kbuild Kconfig README arch/x drivers/x fs/x include/x init/x ipc/x lib/x"
 # Written by hand, before the first refresh: subjects for names.
-SERIES = """
-# topic: sum
-# needs: none
-# upstream: toy
-# state: not sent
-toy-mend-the-sum
+TOPICS = {"01-sum": ("none", "toy-mend-the-sum"), "02-file": (
+    "none", "toy-add-a-new-file\ntoy-add-a-selftest"), "03-more": ("sum", "toy-spell-a-number")}
+TOPIC = "\n# topic: {}\n# needs: {}\n# upstream: toy\n# state: not sent\n{}\n"
+BODY = "\n\nIt says why.\n\nSigned-off-by: perf-bpf <perf-bpf@localhost>"
+COVER = "From: Toy <toy@localhost>\nSubject: [PATCH] toy: {0}\n\nWhat {0} is about.\n\n" \
+    "--- diffstat, written by `make refresh`\n--- end of diffstat\n"
 
-# topic: file
-# needs: none
-# upstream: toy
-# state: v1 sent 2026-12-01
-toy-add-a-new-file
-toy-add-a-selftest
-"""
-COVER = """\
-From: Toy <toy@localhost>
-Subject: [PATCH] toy: {0}
 
-What {0} is about.
-
---- diffstat, written by `make refresh`
---- end of diffstat
-"""
-# Tooling that no test runs in a toy, and that lint there need not look at.
-NOT_IN_A_TOY = ["__pycache__", "guest", "guest-init", "mainline", "mainline.d", "demo", "demo.d",
-                "configurations"]
-MARKERS = ["COPYING", "CREDITS", "Kbuild", "MAINTAINERS", "README"]
-DIRS = ["Documentation", "arch", "include", "drivers", "fs", "init", "ipc", "kernel", "lib",
-        "scripts"]
+def gone(note: Path) -> bool:
+    """Has the process that noted its number there ended?"""
+    stat = Path("/proc", note.read_text().strip(), "stat")
+    return not stat.exists() or stat.read_text().split()[2] in "ZX"
 
 
 class Toy(NamedTuple):
     """A toy repository at `top`, with build/ in it."""
     top: Path
 
-    def run(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run a command in the toy, apart from this repository's build/."""
-        env = {k: v for k, v in os.environ.items()
-               if k not in ("KERNEL", "PERF_BPF_BUILD", "PERF_BPF_T0", "PERF_BPF_TOPIC",
-                            "MAKEFLAGS")}
-        env.update(environment)
-        return subprocess.run(words, cwd=self.top, env=env, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, check=False, timeout=300)
-
-    def must(self, *words: str, **environment: str) -> str:
-        """Run a command that has to succeed; its stdout."""
-        done = self.run(*words, **environment)
-        assert done.returncode == 0, f"{words}:\n{done.stdout}{done.stderr}"
+    def run(self, *words: str, status: int = 0, says: str = "", **more: str) -> str:
+        """Run a command in the toy, which has to end and to say so; all that it prints."""
+        env = {name: value for name, value in os.environ.items() if name not in (
+            "KERNEL", "MAKEFLAGS", "PYTHONPATH") and not name.startswith("PERF_BPF")}
+        done = subprocess.run(words, cwd=self.top, env={**env, **more}, text=True, check=False,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT)
+        assert done.returncode == status and says in done.stdout, done.stdout
+        assert "Traceback" not in done.stdout, done.stdout
         return done.stdout
 
-    def git(self, *words: str) -> str:
-        """Run git on the toy's kernel tree, build/linux."""
-        return git(self.top / "build/linux", *words).decode()
+    def shell(self, script: str) -> str:
+        """Run a line of shell in build/linux; all that it prints."""
+        return self.run("sh", "-ec", f"cd build/linux; {script}")
+
+    def fake(self, name: str, script: str) -> str:
+        """Put a program in front of this machine's; the PATH with it."""
+        (path := self.top.parent / "fakes" / name).parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/bash\n{script}\n")
+        path.chmod(0o755)
+        return f"{path.parent}:{os.environ['PATH']}"
+
+    def stop_at(self, name: str, arguments: str, number: int, *words: str, **more: str) -> int:
+        """Run a command, and send it a signal when it calls a program so; its exit status."""
+        (reached := self.top.parent / "reached").unlink(missing_ok=True)
+        path = self.fake(name, f'[[ " $* " != *"{arguments}"* ]] || {{ touch {reached};'
+                         f' /bin/sleep 987; }}\nexec {shutil.which(name)} "$@"')
+        with subprocess.Popen(words, cwd=self.top, env={**os.environ, "PATH": path, **more},
+                              stdout=subprocess.DEVNULL, start_new_session=True) as child:
+            while child.poll() is None and not reached.exists():
+                time.sleep(0.05)
+            assert child.poll() is None, f"it ended without calling {name} {arguments}"
+            os.killpg(child.pid, number)
+        return child.returncode
 
     def edit(self, name: str, old: str, new: str) -> None:
-        """Replace the first `old` in a file, which must be there."""
+        """Replace the first `old` in a file, which must be there; "" stands for the file's end."""
         path = self.top / name
-        text = path.read_text()
-        assert old in text, f"{path} has no {old!r}"
-        path.write_text(text.replace(old, new, 1))
+        text = path.read_text() if old or path.exists() else ""
+        assert old in text, f"{name} has no {old!r}"
+        path.write_text(text.replace(old, new, 1) if old else text + new)
 
-    def commit(self, subject: str, body: str) -> None:
-        """Commit all of build/linux, by an author that stays the same."""
-        self.git("add", "-f", "-A")
-        self.git("commit", "-q", "-m", f"{subject}\n\n{body}\n\n"
-                 "Signed-off-by: perf-bpf <perf-bpf@localhost>")
-
-
-def base_version() -> str:
-    """The version in BASE, as 7.3.4."""
-    return (TOP / "BASE").read_text().strip().lstrip("v")
+    def commit(self, subject: str, path: str, text: str) -> None:
+        """A commit of one file in build/linux."""
+        (file := self.top / "build/linux" / path).parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        self.shell(f"chmod 0{'755' if text[:1] == '#' else '644'} {path}; git add -f {path};"
+                   f" git commit -qm '{subject}{BODY}'")
 
 
-def toy_kernel(path: Path, version: str = "") -> Path:
-    """A kernel tree of a few files, with the scripts that lint runs.
-
-    The scripts are the real base's. Raises ToolError without build/base.
-    """
-    base = build_dir() / "base"
-    for name in DIRS:
-        (path / name).mkdir(parents=True, exist_ok=True)
-        (path / name / "Kconfig").write_text("# SPDX-License-Identifier: GPL-2.0\n")
-    for name in MARKERS:
-        (path / name).write_text(f"{name}\n")
-    for name in SCRIPTS:
+def toy_kernel(path: Path, version: str = VERSION) -> Path:
+    """A kernel tree of a few files, with the real base's scripts that lint runs."""
+    for name, text in {**dict.fromkeys(EMPTY.split(), ""), "kernel/sum.c": SUM, **{
+            name: git_text(BASE, "show", f"base:{name}") for name in SCRIPTS}, "MAINTAINERS":
+            "SUMS\nM:\tSum <sum@toy.example>\nS:\tMaintained\nF:\tkernel/\n", "Makefile":
+            "VERSION = {}\nPATCHLEVEL = {}\nSUBLEVEL = {}\nEXTRAVERSION =\n".format(
+                *version.split("."))}.items():
         (path / name).parent.mkdir(parents=True, exist_ok=True)
-        (path / name).write_bytes(git(base, "show", f"base:{name}"))
-        (path / name).chmod(0o755 if name.endswith(".pl") else 0o644)
-    (path / "MAINTAINERS").write_text(MAINTAINERS)
-    # b4 takes a tree with this for a kernel's.
-    (path / "Kconfig").write_text("# SPDX-License-Identifier: GPL-2.0\n")
-    (path / "Makefile").write_text(MAKEFILE.format(*(version or base_version()).split(".")))
-    (path / "kernel/sum.c").write_text(SUM)
+        (path / name).write_text(text)
+    (path / "scripts/get_maintainer.pl").chmod(0o755)
     return path
 
 
 def copy_tooling(top: Path) -> Toy:
-    """A repository with this one's tooling and nothing of its series."""
-    top.mkdir(parents=True, exist_ok=True)
-    for name in ("BASE", "Makefile", ".gitignore", ".gitattributes", "pyproject.toml"):
-        shutil.copy(TOP / name, top / name)
-    shutil.copytree(TOP / "stack", top / "stack", ignore=shutil.ignore_patterns(*NOT_IN_A_TOY))
-    # the exceptions are those of the real series
-    (top / "stack/checkpatch.allow").write_text(ALLOW)
-    (top / "tests").mkdir()
-    (top / "patches").mkdir()
-    (top / "build").mkdir()
-    (top / "series").write_text(HEAD)
+    """A repository with this one's tooling, which lint does not see, and no series."""
+    for name in ("patches", "build", "tests/full"):
+        (top / name).mkdir(parents=True)
+    shutil.copytree(TOP / "stack", top / "stack", ignore=shutil.ignore_patterns("__pycache__"))
+    for name, text in {"series": HEAD, "tests/flaky": SPDX, "tests/fine.py": SPDX,
+                       "tests/fine": "#!/bin/sh\n" + SPDX, ".gitignore": f"{SPDX}/build\n/stack/\n",
+                       "patches/checkpatch.allow": f"{SPDX}FILE_PATH_CHANGES *\n",
+                       **{name: (TOP / name).read_text() for name in (
+                           "BASE", ".gitattributes", ".flake8", "pyproject.toml")}}.items():
+        (top / name).write_text(text)
+    git(top, "init", "-q")
     return Toy(top)
 
 
-def add_series(toy: Toy) -> None:
-    """Three commits in build/linux: a fix, a new file, an executable selftest."""
-    linux = toy.top / "build/linux"
-    (linux / "kernel/sum.c").write_text(SUM.replace("a - b", "a + b"))
-    toy.commit("toy: mend the sum", "A sum of two numbers was their difference.")
-    (linux / "kernel/toy.c").write_text(NEW)
-    toy.commit("toy: add a new file", "It holds what the toy is about.")
-    script = linux / SELFTESTS / "toy/toy.sh"
-    script.parent.mkdir(parents=True)
-    script.write_text("#!/bin/sh\n# SPDX-License-Identifier: GPL-2.0\ntrue\n")
-    script.chmod(0o755)
-    toy.commit("toy: add a selftest", "It shows that the toy is true.")
-    (toy.top / "series").write_text(HEAD + SERIES)
-    add_cover(toy, "01-sum")
-    add_cover(toy, "02-file")
-
-
-def add_cover(toy: Toy, directory: str) -> None:
-    """The cover letter of a topic."""
-    path = toy.top / "patches" / directory / "cover.txt"
-    path.parent.mkdir()
-    path.write_text(COVER.format(directory.partition("-")[2]))
-
-
-def make_toy(top: Path) -> Toy:
-    """A whole toy: base, tree, a refreshed series, a snippet for MAINTAINERS."""
-    toy = copy_tooling(top / "repo")
-    kernel = toy_kernel(top / "kernel")
-    toy.must("stack/tree", KERNEL=str(kernel))
-    add_series(toy)
-    (toy.top / "MAINTAINERS.snippet").write_text(
-        "TOY\nM:\tToy <toy@localhost>\nS:\tMaintained\nF:\tkernel/toy.c\n"
-        "F:\ttools/testing/selftests/toy/\n")
-    tree = git_text(toy.top / "build/base", "rev-parse", "base^{tree}")
-    (toy.top / "stack/debian-hunks.txt").write_text(
-        f"# SPDX-License-Identifier: GPL-2.0\n# tree {tree}\n")
-    toy.must("stack/refresh")
+@pytest.fixture(scope="session", name="whole")
+def fixture_whole(tmp_path_factory: pytest.TempPathFactory) -> Toy:
+    """A whole toy, which stays as it is: base, tree, a refreshed series; all is committed."""
+    toy = copy_tooling((top := tmp_path_factory.mktemp("toy")) / "repo")
+    toy.run("stack/build", "tree", KERNEL=str(toy_kernel(top / "kernel")))
+    for name in ("user.name perf-bpf", "user.email perf-bpf@localhost"):
+        toy.shell(f"git config {name}; cd ../..; git config {name}")
+    mended = SUM.replace("a - b", "a + b")
+    toy.commit("toy: mend the sum", "kernel/sum.c", mended)
+    toy.commit("toy: add a new file", "kernel/toy.c", SUM.replace("sum", "toy"))
+    toy.commit("toy: add a selftest", "tools/testing/selftests/toy/toy.sh", "#!/bin/sh\n" + SPDX)
+    toy.commit("toy: spell a number", "kernel/sum.c", mended.replace("line 3", "line three"))
+    for name, rest in TOPICS.items():
+        toy.edit("series", "", TOPIC.format(name[3:], *rest))
+        (toy.top / "patches" / name).mkdir()
+        toy.edit(f"patches/{name}/cover.txt", "", COVER.format(name[3:]))
+    toy.edit("MAINTAINERS.snippet", "", "TOY\nM:\tToy <toy@localhost>\nS:\tMaintained\n"
+             "F:\tkernel/toy.c\nF:\ttools/testing/selftests/toy/\n")
+    # with alternates that are relative, a copy of the toy is whole
+    toy.shell("echo '# tree' $(git rev-parse base^{tree}) >../../patches/debian-hunks.txt;"
+              " cd ../..; stack/refresh; PYTHONPATH=stack python3 -B -c 'from perfbpf import"
+              " debug_stamp; debug_stamp.write()'; git add -A; git commit -qm toy; echo"
+              " ../../../base/.git/objects >build/linux/.git/objects/info/alternates")
     return toy
+
+
+@pytest.fixture(name="toy")
+def fixture_toy(whole: Toy, tmp_path: Path) -> Toy:
+    """A copy of it, to be changed."""
+    return Toy(Path(shutil.copytree(whole.top, tmp_path / "repo", symlinks=True)))
