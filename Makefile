@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # What a target does is in the scripts of stack/ and bench/.
-# KERNEL=/path gives the base from a tree of yours; see README.md.
+# KERNEL=/path gives the base from a tree of yours; see CONTRIBUTING.md.
 
 .DEFAULT_GOAL := help
 # One thing at a time; the scripts use every core themselves.
@@ -90,7 +90,7 @@ demo: demo-plan probe ## record BPF programs in the guest, then report and annot
 	@stack/demo
 
 .PHONY: lint
-lint: ## series, generated files, style of patches and scripts (a minute or two)
+lint: ## series, generated files, style of patches and scripts (half a minute to two; ten the first time)
 	@stack/lint
 
 # T=NAME: in `check` and `check-base` a part of tests' names, elsewhere a topic.
@@ -107,7 +107,7 @@ check-debug: probe ## the guest's tests with KASAN, lockdep, kmemleak and SELinu
 	@stack/check debug
 
 .PHONY: check-tooling
-check-tooling: probe ## the tests of stack/ (10 minutes)
+check-tooling: probe ## the tests of stack/ (2 minutes on what is built)
 	@stack/check tooling
 
 .PHONY: prefixes

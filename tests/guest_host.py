@@ -60,7 +60,7 @@ class Session(NamedTuple):
 
     def end(self) -> str:
         """How the guest ended, in words."""
-        return f"{guest.meaning(self.status)} (status {self.status})"
+        return f"{guest.MEANING.get(self.status, '')} (status {self.status})"
 
     def passed(self, entry: Entry) -> bool:
         """Did a test pass?"""

@@ -21,55 +21,50 @@ from perfbpf.git import ToolError, git, git_text
 from perfbpf.paths import BASE, BUILD, TOP
 
 VERSION = (TOP / "BASE").read_text(encoding="ascii").strip()
-SERIES, _, PATCH = VERSION.removeprefix("v").rpartition(".")
+RELEASE, _, PATCH = VERSION.removeprefix("v").rpartition(".")
 STABLE = os.environ.get("PERF_BPF_STABLE_URL") \
     or "https://git.kernel.org/pub/scm/linux/kernel/git/stable/linux.git"
-SUITE, PACKAGE = "trixie-backports", f"linux-source-{SERIES}"
+SUITE, PACKAGE = "trixie-backports", f"linux-source-{RELEASE}"
 DRAFT = BASE.with_name("base.tmp")
-COMPRESSED = {
-    ".xz": "xz -dc -T0 {}", ".gz": "gzip -dc {}", ".tgz": "gzip -dc {}", ".zst": "zstd -dc {}",
-    ".tar": "cat {}", ".deb": "dpkg-deb --fsys-tarfile {} | tar -xO --wildcards"
-                              " './usr/src/linux-source-*.tar.xz' | xz -dc -T0"}
+TAR = "tar -x --no-same-owner --strip-components="
+IN_DEB = "./usr/src/linux-source-*.tar.xz"
 
 
 def version_of(makefile: str) -> str:
     """The version that a kernel's top Makefile gives, as 7.3.4; "" if it is none."""
-    fields = dict(re.findall(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION) *= *(.*)$",
-                             makefile, re.MULTILINE))
-    return ".".join(fields[name] for name in ("VERSION", "PATCHLEVEL", "SUBLEVEL")) \
-        + fields["EXTRAVERSION"] if len(fields) == 4 else ""
+    fields = re.findall("^(?:VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION) *= *(.*)$", makefile, re.M)
+    return ".".join(fields[:3]) + fields[3] if len(fields) == 4 else ""
 
 
 def good(version: str) -> bool:
     """Is it the same release of the series, or a later one?"""
-    match = re.match(rf"{re.escape(SERIES)}\.(\d+)", version)
+    match = re.match(rf"{re.escape(RELEASE)}\.(\d+)", version)
     return bool(match and "-rc" not in version and int(match[1]) >= int(PATCH))
 
 
 def refuse(what: str, version: str) -> ToolError:
     """The error for a tree of another version."""
     return ToolError(f"{what} is {version or 'no kernel tree'}, but the series stands on"
-                     f" {SERIES}.y, {VERSION} or later: give one with KERNEL=/path, or remove"
+                     f" {RELEASE}.y, {VERSION} or later: give one with KERNEL=/path, or remove"
                      " this one")
 
 
-def take(reader: str, strip: int, what: str) -> None:
-    """Unpack the tar that a shell command prints (ToolError: it is damaged)."""
+def take(script: str, what: str) -> None:
+    """Unpack with a line of shell (ToolError: what is unpacked is damaged)."""
     done = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", f"{reader} | tar -x --strip-components={strip}"
-         f" --no-same-owner -C {shlex.quote(str(DRAFT))}"], stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE, text=True, errors="replace", check=False)
+        ["bash", "-o", "pipefail", "-c", script], cwd=DRAFT, stdin=subprocess.DEVNULL,
+        env={**os.environ, "XZ_DEFAULTS": "-T0"}, stderr=subprocess.PIPE, text=True,
+        errors="replace", check=False)
     if done.returncode:
-        raise ToolError(f"{what}: {done.stderr.strip()[-300:]}: is it whole, and has the disk of"
-                        f" {BUILD} 3 GB free? Remove or replace it, and run again")
+        raise ToolError(f"{what}: {done.stderr.strip()[-300:]}: is it a tarball, is it whole, and"
+                        f" has the disk of {BUILD} 3 GB free? Remove or replace it, and run again")
 
 
 def from_tarball(path: Path) -> str:
     """Unpack a tarball, or Debian's package of one; what it is (ToolError)."""
-    reader = COMPRESSED.get(path.suffix)
-    if not reader:
-        raise ToolError(f"{path} is not a tarball I know ({', '.join(COMPRESSED)})")
-    take(reader.format(shlex.quote(str(path))), 1, str(path))
+    file = shlex.quote(str(path))
+    take(f"dpkg-deb --fsys-tarfile {file} | tar -xO --wildcards '{IN_DEB}' | {TAR}1 -J"
+         if path.suffix == ".deb" else f"{TAR}1 -f {file}", str(path))
     return str(path)
 
 
@@ -84,7 +79,7 @@ def from_git(repo: Path) -> None:
             continue
         if good(versions[rev]):
             say(f"base: committed files of {repo} ({rev})")
-            take(f"git -c safe.directory='*' -C {shlex.quote(str(repo))} archive {rev}", 0,
+            take(f"git -c safe.directory='*' -C {shlex.quote(str(repo))} archive {rev} | {TAR}0",
                  str(repo))
             return
     raise refuse(f"KERNEL={repo} (its HEAD)", versions.get("HEAD", ""))
@@ -102,14 +97,14 @@ def from_kernel(path: Path) -> str:
         raise ToolError(f"KERNEL={path} has been configured or built in: run `make mrproper`"
                         " there, or give a git tree or a tarball")
     else:
-        take(f"tar -c -C {shlex.quote(str(path))} .", 1, str(path))
+        take(f"tar -c -C {shlex.quote(str(path))} . | {TAR}1", str(path))
     return f"KERNEL={path}"
 
 
 def local_tarball() -> Path | None:
     """The newest tarball of the right series under build/, if any."""
-    found = [path for path in BUILD.glob(f"linux-*{SERIES}*") if re.search(r"\.(tar|deb)",
-                                                                          path.name)]
+    found = [path for path in BUILD.glob(f"linux-*{RELEASE}*")
+             if re.search(r"\.(tar|tgz|deb)(\.\w{2,3})?$", path.name)]
     found.sort(key=lambda path: [int(word) for word in re.findall(r"\d+", path.name)])
     return found[-1] if found else None
 
@@ -130,7 +125,7 @@ def download() -> str:
         git(BUILD, "clone", "-q", "--depth", "1", "--branch", VERSION, STABLE, str(DRAFT))
     except ToolError as error:
         raise ToolError(f"no kernel source: nothing under {BUILD}, not from Debian's {SUITE} (see"
-                        f" {log}), not from {STABLE} ({error}); give {SERIES}.{PATCH} or later"
+                        f" {log}), not from {STABLE} ({error}); give {RELEASE}.{PATCH} or later"
                         " with KERNEL=/path (git tree, tarball or directory)") from error
     return f"{STABLE} {VERSION}"
 
@@ -139,7 +134,7 @@ def unpack() -> str:
     """Get the sources; where from."""
     kernel, tarball = os.environ.get("KERNEL"), local_tarball()
     if kernel:
-        return from_kernel(Path(kernel))
+        return from_kernel(Path(kernel).absolute())
     if tarball:
         say(f"base: {tarball}")
         return from_tarball(tarball)
@@ -170,6 +165,11 @@ def ensure() -> None:
             if kernel and kernel != (BASE / ".git/perf-bpf-kernel").read_text(encoding="utf-8"):
                 raise ToolError(f"{BASE} was not made from KERNEL={kernel}: `make distclean` to"
                                 " start from that tree, or unset KERNEL")
+            version = version_of((BASE / "Makefile").read_text(errors="replace"))
+            if not good(version):
+                raise ToolError(f"{BASE} is {version}, and BASE says {VERSION}: `make refresh`, if"
+                                " build/linux has new work, then remove both and the sources in"
+                                f" {BUILD} they came from; see CONTRIBUTING.md for the rebase")
             return
         need_space(3000, "the base tree")
         shutil.rmtree(DRAFT, ignore_errors=True)

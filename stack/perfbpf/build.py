@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """stack/build WHAT [NAME]: build what the table in perfbpf/paths.py lists.
 
+  base, tree     the base's tree in build/base, the series on it in build/linux
   kernel [series|debug|base|mainline|mainline-base]
-                 for the guest; NAME with ":config" behind it stops there
+                 for the guest; NAME:config makes its configuration alone
   perf [series|base]
   selftests      of the directories that the series touches, but bpf
   clean, distclean
@@ -46,14 +47,17 @@ def check_config(config: Path, fragments: list[Path]) -> None:
     result; a later fragment overrides an earlier one (ToolError: what was refused)."""
     wanted: dict[str, str] = {}
     for fragment in fragments:
-        wanted.update(re.findall("^(CONFIG_.*?)=(.*)$", fragment.read_text(), re.MULTILINE))
+        text = re.sub("^# (CONFIG_.*) is not set$", r"\1=n", fragment.read_text(), flags=re.M)
+        if stray := re.search(r"^(?!#|CONFIG_\w+=.+$|$).*", text, re.MULTILINE):
+            raise ToolError(f"{fragment}: \"{stray[0]}\" is not CONFIG_NAME=VALUE")
+        wanted.update(re.findall("^(CONFIG_.*?)=(.*)$", text, re.MULTILINE))
     granted = dict(re.findall("^(CONFIG_.*?)=(.*)$", config.read_text(), re.MULTILINE))
     wrong = [f"{name}={value}" for name, value in wanted.items()
              if granted.get(name, "n") != value]
     if wrong:
-        raise ToolError(f"kconfig refused {' '.join(wrong)}: find what each depends on (`make"
-                        f" O={config.parent} menuconfig`, then /), and add that to the fragment"
-                        " in stack/configs/")
+        raise ToolError(f"kconfig refused {' '.join(wrong)}: see in the tree's Kconfig files"
+                        " whether it exists, what it depends on (also by an `if` or a `menu` around"
+                        " it) and what selects it, and add that to the fragment in stack/configs/")
 
 
 def kernel(name: str) -> None:
@@ -120,7 +124,8 @@ def selftests() -> None:
     headers; those of bpf need the BTF of a kernel."""
     out, headers = TESTS["selftests"].path, TESTS["headers"].path
     source("series")
-    targets = {path.split("/")[3] for path in series_touches(SELFTESTS) if path.count("/") == 4}
+    targets = {path.parent.name for path in map(Path, series_touches(SELFTESTS))
+               if path.parent.parent == Path(SELFTESTS)}
 
     def whole(run: Run) -> None:
         headers.mkdir(parents=True, exist_ok=True)
@@ -148,7 +153,7 @@ def main() -> int:
     names = names or list(known[:1])
     if not builder or len(names) > 1 or [name for name in names
                                          if name.removesuffix(":config") not in known]:
-        print(__doc__, file=sys.stderr)
+        print(f"no `stack/build {' '.join(sys.argv[1:])}`:\n\n{__doc__}", file=sys.stderr)
         return 2
     builder(*names)
     return 0

@@ -148,7 +148,7 @@ class Runner:
                 self.over[need].wait()
             missing = [need for need in stage.needs if self.ended[need][0] != "passed"]
             if self.stop or missing:
-                how = "left" if self.stop else f"not run, as {missing[0]} did not pass"
+                how = f"not run, as {self.stop or f'{missing[0]} did not pass'}"
             else:
                 begun = time.time()
                 try:
@@ -228,8 +228,9 @@ def main() -> int:
         signal.signal(number, interrupt)
     (BUILD / "logs").mkdir(parents=True, exist_ok=True)
     say(f"{options.kind}: {', '.join(stage.name for stage in runner.stages)}")
+    code = debug_stamp.kernel_code() if options.kind == "debug" else ""
     runner.run()
     well = report(runner)
     if well and options.kind == "debug" and not options.only:
-        debug_stamp.write()
+        debug_stamp.write(code)
     return 128 + signal.SIGINT if runner.stop == "interrupted" else int(not well)

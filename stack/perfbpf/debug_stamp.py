@@ -23,10 +23,10 @@ def kernel_code() -> str:
     return digest.hexdigest()
 
 
-def write() -> None:
-    """Note that it has passed now."""
+def write(code: str) -> None:
+    """Note that it has passed now, with what kernel_code() was when it began."""
     STAMP.write_text("# SPDX-License-Identifier: GPL-2.0\n# See stack/perfbpf/debug_stamp.py.\n"
-                     f"{kernel_code()} {time.strftime('%Y-%m-%d')}\n", encoding="utf-8")
+                     f"{code} {time.strftime('%Y-%m-%d')}\n", encoding="utf-8")
 
 
 def outdated() -> str:

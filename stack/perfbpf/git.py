@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""git without the user's configuration, and what patches make of a tree."""
+"""git without the user's configuration."""
 from __future__ import annotations
 
 import os

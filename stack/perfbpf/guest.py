@@ -16,17 +16,18 @@ import enum
 import fcntl
 import os
 import re
+import select
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 from typing import NamedTuple
 
+from perfbpf.git import ToolError
 from perfbpf.paths import BUILD, KERNELS, TOP, Output
 
 # What virtme-ng accepts in the path of a directory to share.
@@ -45,7 +46,7 @@ VNG_UNPACKED = BUILD / "tools/virtme-ng"
 #   stood still.
 # - no_timer_check: timer_irq_works() counts interrupts while an emulator's TSC counts on
 #   although its timer thread waits for a processor. 1 boot in some hundreds panicked.
-# - a CPU or a task that hangs ends the guest, with a backtrace, long before a time limit.
+# - softlockup_panic: in the debug kernel, a CPU that hangs ends the guest, with a backtrace.
 KERNEL_OPTIONS = ("printk.time=1 tsc=nowatchdog no_timer_check softlockup_panic=1 "
                   "rootflags=version=9p2000.L,trans=virtio,access=any,cache=loose,msize=512000")
 # identify_cpu() clears the boot CPU's capabilities with interrupts on. KASAN derives the number
@@ -69,7 +70,7 @@ class Outcome(enum.IntEnum):
     PASSED, FAILED, INFRA, SPLAT, DIED, TIMEOUT = 0, 1, 3, 4, 5, 6
 
 
-MEANING = dict(zip(Outcome, (
+MEANING: dict[int, str] = dict(zip(Outcome, (
     "the command passed", "the command failed", "the machine around the guest is broken",
     "the kernel complained (WARN, BUG, KASAN, ...)", "the guest died (panic, lockup, early exit)",
     "the time limit was reached")))
@@ -77,11 +78,7 @@ MEANING = dict(zip(Outcome, (
 ENDED = (Outcome.PASSED, Outcome.FAILED, Outcome.SPLAT)
 
 
-class Infra(Exception):
-    """The machine around the guest is broken; the text names the fault and the remedy."""
-
-
-class Run(NamedTuple):
+class Ended(NamedTuple):
     """How a run ended, and why."""
     outcome: Outcome
     why: str
@@ -90,11 +87,6 @@ class Run(NamedTuple):
 def note(text: str) -> None:
     """Print one line about the guest itself, apart from the command's output."""
     print(f"guest: {text}", file=sys.stderr, flush=True)
-
-
-def meaning(status: int) -> str:
-    """An exit status of stack/guest in words."""
-    return MEANING[Outcome(status)] if status in list(Outcome) else f"unknown status {status}"
 
 
 def read_text(path: Path) -> str:
@@ -120,18 +112,18 @@ def complained(results: Path) -> bool:
 # What a run needs
 
 def find_qemu() -> str:
-    """QEMU: $QEMU, the one that stack/setup unpacked, or the system's (Infra: there is none)."""
+    """QEMU: $QEMU, the one that stack/setup unpacked, or the system's (ToolError: none)."""
     name = os.environ.get("QEMU") or (
         str(QEMU_UNPACKED) if QEMU_UNPACKED.exists() else "qemu-system-x86_64")
     qemu = shutil.which(name)
     if not qemu:
-        raise Infra(f"qemu: {name} not found; run stack/setup, or set"
-                    " QEMU=/path/of/qemu-system-x86_64")
+        raise ToolError(f"qemu: {name} not found; run stack/setup, or set"
+                        " QEMU=/path/of/qemu-system-x86_64")
     return qemu
 
 
 def accelerator(qemu: str) -> tuple[str, str]:
-    """QEMU's options for what executes the guest, and why (Infra: nothing does). QEMU sets up a
+    """QEMU's options for what executes the guest, and why (ToolError: nothing does). QEMU sets up a
     machine with it and does not run it: /dev/kvm may be there and not work."""
     trouble = ""
     for name, options in (("KVM", "-accel kvm -cpu host"), ("TCG", "-accel tcg -cpu max")):
@@ -149,26 +141,26 @@ def accelerator(qemu: str) -> tuple[str, str]:
         except (subprocess.TimeoutExpired, OSError) as error:
             why = str(error)
         trouble = f": {name} does not work ({' '.join(why.split())})" + trouble
-    raise Infra(f"{qemu} starts no machine{trouble}\n  Repair it, or name another one with"
-                " QEMU=/path/of/qemu-system-x86_64")
+    raise ToolError(f"{qemu} starts no machine{trouble}\n  Repair it, or name another one with"
+                    " QEMU=/path/of/qemu-system-x86_64")
 
 
 def find_vng() -> tuple[list[str], dict[str, str]]:
-    """The words that call virtme-ng, and its environment (Infra: it is nowhere)."""
+    """The words that call virtme-ng, and its environment (ToolError: it is nowhere)."""
     root = VNG_UNPACKED / "usr"
     if shutil.which("vng"):
         return ["vng"], dict(os.environ)
     if not (root / "bin/vng").exists():
-        raise Infra(f"virtme-ng: no `vng` on PATH, nothing in {VNG_UNPACKED}; run stack/setup")
+        raise ToolError(f"virtme-ng: no `vng` on PATH, nothing in {VNG_UNPACKED}; run stack/setup")
     return ["/usr/bin/python3", str(root / "bin/vng")], {
         **os.environ, "PYTHONPATH": str(root / "lib/python3/dist-packages"),
         "PATH": f"{root}/bin:{os.environ['PATH']}"}
 
 
 def image_options(kernel: Output) -> list[str]:
-    """virtme-ng's options for a kernel's image and modules (Infra: it is not built)."""
+    """virtme-ng's options for a kernel's image and modules (ToolError: it is not built)."""
     if not kernel.image.is_file():
-        raise Infra(f"kernel {kernel.name}: no image {kernel.image}; run `{kernel.command}`")
+        raise ToolError(f"kernel {kernel.name}: no image {kernel.image}; run `{kernel.command}`")
     if kernel.kind == "package":
         return ["--run", str(kernel.image)]
     modules = [] if (kernel.path / "modules.order").exists() else ["--skip-modules"]
@@ -177,20 +169,22 @@ def image_options(kernel: Output) -> list[str]:
 
 def prepare_results(results: Path) -> None:
     """Make and lock a directory for a run's files until this process ends, and remove those of
-    an earlier run (Infra: it cannot)."""
+    an earlier run (ToolError: it cannot)."""
     if not SHAREABLE.fullmatch(str(results)):
-        raise Infra(f"results directory {results}: virtme-ng can only share paths of letters,"
-                    " digits and _ + / . -; move the repository or use --results")
+        raise ToolError(f"results directory {results}: virtme-ng can only share paths of letters,"
+                        " digits and _ + / . -; move the repository or use --results")
     try:
         results.mkdir(parents=True, exist_ok=True)
-        fcntl.flock(os.open(results, os.O_RDONLY | os.O_DIRECTORY), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock = os.open(results, os.O_RDONLY | os.O_DIRECTORY)
+        os.set_inheritable(lock, True)      # by --shell
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         for name in FILES:
             (results / name).unlink(missing_ok=True)
         shutil.rmtree(results / FIRST, ignore_errors=True)
     except OSError as error:
         why = "another guest writes there" if isinstance(error, BlockingIOError) else error.strerror
-        raise Infra(f"results directory {results}: {why}; free it, or name another one with"
-                    " --results") from error
+        raise ToolError(f"results directory {results}: {why}; free it, or name another one with"
+                        " --results") from error
 
 
 def keep_logs(results: Path, name: str) -> Path:
@@ -208,7 +202,7 @@ def keep_logs(results: Path, name: str) -> Path:
 
 def boot(command: list[str], env: dict[str, str], results: Path, seconds: float) -> bool:
     """Run the guest to its end, its output to stdout too, or kill it: False."""
-    late = threading.Event()
+    end = time.monotonic() + seconds
     with tempfile.TemporaryDirectory(prefix="guest-") as scratch, \
             open(results / "console.log", "wb") as console, \
             open(results / "output.log", "wb") as log, \
@@ -216,28 +210,23 @@ def boot(command: list[str], env: dict[str, str], results: Path, seconds: float)
                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=console,
                              start_new_session=True) as process:
         assert process.stdout
-
-        def kill() -> None:
-            late.set()
-            os.killpg(process.pid, signal.SIGKILL)
-
-        timer = threading.Timer(seconds, kill)
-        timer.start()
         try:
-            while data := os.read(process.stdout.fileno(), 65536):
+            while (left := end - time.monotonic()) > 0 \
+                    and select.select([process.stdout], [], [], left)[0] \
+                    and (data := os.read(process.stdout.fileno(), 65536)):
                 log.write(data)
                 log.flush()
                 sys.stdout.buffer.write(data)
                 sys.stdout.buffer.flush()
-            process.wait()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(max(0, end - time.monotonic()))
         finally:
-            timer.cancel()
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)     # a QEMU that virtme-ng left behind
-    return not late.is_set()
+    return time.monotonic() < end
 
 
-def judge(ended: bool, results: Path) -> Run:
+def judge(ended: bool, results: Path) -> Ended:
     """How a run ended, by the files that it left."""
     console, output = (read_text(results / name) for name in ("console.log", "output.log"))
     status = read_text(results / "status").strip()
@@ -246,41 +235,41 @@ def judge(ended: bool, results: Path) -> Run:
     splats += re.findall("^unreferenced object.*", read_text(results / "kmemleak"), re.MULTILINE)
     (results / "splats").write_text("".join(f"{line}\n" for line in splats), encoding="utf-8")
     if broken:
-        return Run(Outcome.INFRA, broken[0])
+        return Ended(Outcome.INFRA, broken[0])
     if "Kernel panic - not syncing" in console:
-        return Run(Outcome.DIED, f"the guest's kernel panicked:\n{tail(chr(10).join(splats))}")
+        return Ended(Outcome.DIED, f"the guest's kernel panicked:\n{tail(chr(10).join(splats))}")
     if not status.isdigit() and "Linux version" not in console:
-        return Run(Outcome.INFRA, "QEMU or virtme-ng failed before the kernel's first line")
+        return Ended(Outcome.INFRA, "QEMU or virtme-ng failed before the kernel's first line")
     if not ended:
-        return Run(Outcome.TIMEOUT, "the guest was killed; --timeout SECONDS sets a longer limit")
+        return Ended(Outcome.TIMEOUT, "the guest was killed; --timeout SECONDS sets a longer limit")
     if not status.isdigit():
-        return Run(Outcome.DIED, "the guest went away before the command ended")
+        return Ended(Outcome.DIED, "the guest went away before the command ended")
     if splats:
-        return Run(Outcome.SPLAT, f"the kernel complained {len(splats)} times (status of the"
+        return Ended(Outcome.SPLAT, f"the kernel complained {len(splats)} times (status of the"
                                   f" command: {status}):\n{tail(chr(10).join(splats))}")
     if status != "0":
-        return Run(Outcome.FAILED, f"the command failed with status {status}")
-    return Run(Outcome.PASSED, MEANING[Outcome.PASSED])
+        return Ended(Outcome.FAILED, f"the command failed with status {status}")
+    return Ended(Outcome.PASSED, MEANING[Outcome.PASSED])
 
 
-def run_once(options: argparse.Namespace, command: list[str], env: dict[str, str]) -> Run:
+def run_once(options: argparse.Namespace, command: list[str], env: dict[str, str]) -> Ended:
     """Boot, judge, tell."""
     results = options.results
     text = options.command[0] if len(options.command) == 1 else shlex.join(options.command)
     (results / "cmd").write_text(
         f"export PERF_BPF_BUILD={shlex.quote(str(BUILD))}\n{text}\n", encoding="utf-8")
     begun = time.monotonic()
-    run = judge(boot(command, env, results, options.timeout), results)
-    note(f"{run.outcome.name}: {run.why} [{time.monotonic() - begun:.1f} s]")
-    if run.outcome not in ENDED:
+    ended = judge(boot(command, env, results, options.timeout), results)
+    note(f"{ended.outcome.name}: {ended.why} [{time.monotonic() - begun:.1f} s]")
+    if ended.outcome not in ENDED:
         print(f"  end of the console:\n{tail(read_text(results / 'console.log'))}",
               file=sys.stderr)
     note(f"console.log, dmesg, output.log, config in {results}")
-    return run
+    return ended
 
 
-def run_command(options: argparse.Namespace) -> Outcome:
-    """Boot, run the command (or become the shell). Raises Infra."""
+def run(options: argparse.Namespace) -> Outcome:
+    """Boot, run the command or become the shell (ToolError: the machine around is broken)."""
     qemu = find_qemu()
     accel, why = accelerator(qemu)
     note(why)
@@ -300,27 +289,27 @@ def run_command(options: argparse.Namespace) -> Outcome:
         os.execvpe(command[0], command, env)
     init = shlex.join([str(TOP / "stack/guest-init"), str(TOP), str(options.results)])
     command += ["--verbose", "--exec", init]
-    run = run_once(options, command, env)
-    if options.again and run.outcome not in ENDED and not complained(options.results):
+    ended = run_once(options, command, env)
+    if options.again and ended.outcome not in ENDED and not complained(options.results):
         note(f"booting once more; the first run's files: {keep_logs(options.results, FIRST)}")
-        run = run_once(options, command, env)
-    return run.outcome
+        ended = run_once(options, command, env)
+    return ended.outcome
 
 
 def parse_options() -> argparse.Namespace:
     """The command line; exits with a message and status 2 when it is wrong."""
-    statuses = "\n".join(f"  {outcome.value} {words}" for outcome, words in MEANING.items())
+    statuses = "\n".join(f"  {int(outcome)} {words}" for outcome, words in MEANING.items())
     parser = argparse.ArgumentParser(
         prog="stack/guest", description=(__doc__ or "").format(statuses=statuses),
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kernel", choices=sorted(KERNELS), default="series")
     parser.add_argument("--timeout", type=float, default=600, metavar="SECONDS",
-                        help="boot included (default: 600)")
+                        help="boot included (default: %(default)s)")
     parser.add_argument("--results", type=Path, help="default: build/results/guest-KERNEL")
     parser.add_argument("--cpus", type=int, default=2, metavar="N",
-                        help="default: 2; with TCG, what patches all functions at once needs 1,"
-                             " as a CPU may go on with code that another one has changed")
-    parser.add_argument("--memory", default="2G", metavar="SIZE", help="default: 2G")
+                        help="default: %(default)s; with TCG, what patches all functions at once"
+                             " needs 1, as a CPU may go on with code that another one has changed")
+    parser.add_argument("--memory", default="2G", metavar="SIZE", help="default: %(default)s")
     parser.add_argument("--append", default="", help="more options for the guest's kernel")
     parser.add_argument("--again", action="store_true",
                         help="a guest that did not come to the command's end, without a word of"
@@ -333,6 +322,8 @@ def parse_options() -> argparse.Namespace:
     options = parser.parse_args()
     if options.shell + options.probe + bool(options.command) != 1:
         parser.error("give either a command after --, or --shell, or --probe")
+    if options.timeout <= 0:
+        parser.error("--timeout has to be above 0")
     options.results = (options.results or BUILD / f"results/guest-{options.kernel}").absolute()
     return options
 
@@ -345,10 +336,9 @@ def main() -> int:
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(signum, lambda number, _frame: sys.exit(128 + number))
     try:
-        return run_command(options)
-    except Infra as error:
+        return run(options)
+    except ToolError as error:
         note(f"INFRA: {error}")
     except OSError as error:
-        note(f"INFRA: {error.filename or 'this machine'}: {error.strerror}; see that the disks of"
-             f" {BUILD} and {tempfile.gettempdir()} have room, and run it again")
+        note(f"INFRA: {error}: have the disks of {BUILD} and {tempfile.gettempdir()} room?")
     return Outcome.INFRA

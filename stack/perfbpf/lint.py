@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make lint: what must hold of this repository, in a minute or two.
+"""make lint: what must hold of this repository; half a minute to two, ten the first time.
 
 Each finding is one line: the file, what is wrong, how to mend it. What checkpatch said of a
 patch is kept by the patch's content under build/lint.
 """
 from __future__ import annotations
 
-import email
+import email.policy
 import fnmatch
 import hashlib
 import os
@@ -17,7 +17,6 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from email.header import decode_header, make_header
 from pathlib import Path
 from typing import Iterator
 
@@ -26,6 +25,7 @@ from perfbpf import series as series_file
 from perfbpf.build import source
 from perfbpf.git import AmError, ToolError, diffstat, git, git_text, touched
 from perfbpf.paths import BASE, BUILD, TOP
+from perfbpf.plan import read_plan
 from perfbpf.series import COVER, PATCHES, Series, slug
 from perfbpf.stacks import Stacks, apply, commit, make_reduced
 
@@ -35,6 +35,9 @@ CHECKPATCH = BASE / "scripts/checkpatch.pl"
 ALLOWED = PATCHES / "checkpatch.allow"
 DEBIAN = PATCHES / "debian-hunks.txt"
 SNIPPET = TOP / "MAINTAINERS.snippet"
+PLAN = TOP / "tests/guest/plan"
+PLANNED = {"kselftest": [refresh.SELFTESTS], "perf-shell": ["tools/perf/tests/shell/"],
+           "ftrace": [f"{refresh.SELFTESTS}ftrace/test.d/"]}
 MEND = "mend it in build/linux, then `make refresh`"
 # Documentation/process/submitting-patches.rst: "no more than 70-75 characters".
 SUBJECT_LENGTH = 75
@@ -52,8 +55,8 @@ def name_of(path: Path) -> str:
 def check_message(patch: Path) -> Findings:
     """A subject that says what the patch does, and a sign-off at the end."""
     text = patch.read_bytes()
-    subject = re.sub(r"\s*\n\s*", " ", str(make_header(decode_header(
-        str(email.message_from_bytes(text)["Subject"]))))).removeprefix("[PATCH] ")
+    mail = email.message_from_bytes(text, policy=email.policy.default)
+    subject = str(mail["Subject"]).removeprefix("[PATCH] ")
     if re.match("(fixup|squash|amend)!", subject) or len(subject) > SUBJECT_LENGTH \
             or re.match(r"(\S[^:]*: )+Let ", subject):
         yield f"{name_of(patch)}: the subject is a fixup's, has over {SUBJECT_LENGTH} characters," \
@@ -75,7 +78,8 @@ def run_checkpatch(patch: Path) -> list[str]:
             check=False)
         if done.returncode not in (0, 1) or done.stderr.strip():
             raise ToolError(f"checkpatch.pl on {patch.name}: {done.stderr.strip()[:300]}")
-        kept.write_text(done.stdout, encoding="utf-8")
+        (made := kept.with_suffix(f".{os.getpid()}")).write_text(done.stdout, encoding="utf-8")
+        made.rename(kept)
     return kept.read_text(encoding="utf-8").splitlines()
 
 
@@ -100,7 +104,8 @@ def check_checkpatch(patches: list[Path]) -> Findings:
                       f" in {name_of(ALLOWED)}"
     for number, rule in enumerate(rules):
         if number not in used:
-            yield f"{name_of(ALLOWED)}: {' '.join(rule)} is of no use any more: remove it"
+            yield f"{name_of(ALLOWED)}: {' '.join(rule)} is of no use any more: remove it, or" \
+                  " mend the name, if a subject has changed"
 
 
 # The series
@@ -197,15 +202,12 @@ def check_mirrors(files: dict[str, refresh.File]) -> Findings:
         if refresh.is_mirror(path) and name_of(path) not in files:
             yield f"{name_of(path)}: no patch creates it: commit it in build/linux and `make" \
                   " refresh`, or remove it"
-    attributes = (TOP / ".gitattributes").read_text(encoding="utf-8").splitlines()
-    for directory in {name.partition("/")[0] for name in files}:
-        if f"/{directory}/** linguist-generated" not in attributes:
-            yield f".gitattributes: add the line \"/{directory}/** linguist-generated\""
 
 
-def check_maintainers(patches: list[Path], files: dict[str, refresh.File]) -> Findings:
-    """MAINTAINERS.snippet names only files that the patched tree has, and every file that the
-    series creates. An entry that ends in / has all below, any other no directories."""
+def check_lists(patches: list[Path], files: dict[str, refresh.File]) -> Findings:
+    """MAINTAINERS.snippet and tests/guest/plan name only files that the patched tree has, the first
+    also every file that the series creates. In it, an entry that ends in / has all below, any
+    other no directories."""
     names = {*git_text(BASE, "ls-tree", "-r", "--name-only", "base").splitlines(),
              *(path for patch in patches for path in touched(patch))}
 
@@ -221,6 +223,11 @@ def check_maintainers(patches: list[Path], files: dict[str, refresh.File]) -> Fi
         if (name.count("/") > 1 or not name.endswith("/README.md")) and not any(
                 has(refresh.mirror_path(entry), name) for entry in entries):
             yield f"{name_of(SNIPPET)}: no F: entry has {name}, which the series creates: add one"
+    for test in sorted({*read_plan(PLAN), *read_plan(PLAN, debug=True)}):
+        paths = [f"{folder}{test.path}{suffix}" for suffix in ("", ".c")
+                 for folder in PLANNED.get(test.kind, ())]
+        if paths and not names.intersection(paths):
+            yield f"{name_of(PLAN)}: {test.name} is not in the tree: take it out, or mend it"
 
 
 # This repository's own files
@@ -286,7 +293,7 @@ def all_findings(tmp: Path) -> Findings:
         files = refresh.mirrors(stacks.repo, whole)
         yield from check_topics(series, stacks)
         yield from check_mirrors(files)
-        yield from check_maintainers(patches, files)
+        yield from check_lists(patches, files)
         yield from check_quilt(whole, stacks.repo)
         yield from check_debian(series, stacks.repo)
     yield from scripts.result()

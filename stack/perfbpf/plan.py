@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Collection, NamedTuple
 
+from perfbpf.git import ToolError
+
 KINDS = ("kselftest", "perf-shell", "ftrace", "kunit", "script")
 WORDS = ("both", "perf", "debug")
 
@@ -27,7 +29,7 @@ def read_plan(path: Path, debug: bool = False, only: Collection[str] = ()) -> li
     """The entries of a plan in order, or those of these names: for the debug kernel all that do
     not test perf alone, for other kernels all that are not for the debug kernel.
 
-    Raises ValueError for a line that is no entry, and an entry that occurs twice.
+    Raises ToolError for a line that is no entry, and an entry that occurs twice.
     """
     entries: list[Entry] = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
@@ -35,11 +37,11 @@ def read_plan(path: Path, debug: bool = False, only: Collection[str] = ()) -> li
         if not kind:
             continue
         if kind not in KINDS or not rest or not set(rest[1:]) <= set(WORDS):
-            raise ValueError(f"{path}:{number}: {line!r} is no entry of a plan; write"
+            raise ToolError(f"{path}:{number}: {line!r} is no entry of a plan; write"
                              f" `{'|'.join(KINDS)} PATH [{'] ['.join(WORDS)}]`")
         entry = Entry(kind, rest[0], *(word in rest[1:] for word in WORDS))
         if entry.name in (other.name for other in entries):
-            raise ValueError(f"{path}:{number}: {entry.name} is there twice")
+            raise ToolError(f"{path}:{number}: {entry.name} is there twice")
         entries.append(entry)
     return [entry for entry in entries if not (entry.perf if debug else entry.debug)
             and (not only or entry.name in only)]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Iterator, NamedTuple
 
@@ -29,13 +30,9 @@ MIRROR_NOTE = """\
 
 # Generated: do not edit
 
-This directory holds, for reading and searching, every file that the patches in
-[`patches/`](../patches) create below `{kernel}` of the kernel tree. Files that
-they only change are not here.
-
-`make refresh` writes it from the commits in `build/linux`, and `make lint`
-fails when it differs from what the patches create. To change a file, change
-the commit that creates it; [`CONTRIBUTING.md`](../CONTRIBUTING.md) describes how.
+Every file that [`patches/`](../patches) create below `{kernel}` of the kernel tree, to be read
+and searched; not those that they only change. `make refresh` writes it from the commits in
+`build/linux`; to change a file, change the commit that creates it: [how](../CONTRIBUTING.md).
 """
 # A link to a patch; the slug tells which when the numbers have changed.
 PATCH_LINK = re.compile(r"\[(\d\d/\d{4})\]\(([^)\s]*?)(\d\d-[a-z0-9-]+/\d{4}-[^)\s/]+\.patch)\)")
@@ -129,7 +126,10 @@ def topics_of(series: Series, patches: list[Path]) -> Iterator[int]:
     before = 0
     for patch in patches:
         # Patches of several topics may share a slug: each takes one of its lines.
-        places = known.get(slug(patch.name)) or known.get(diff_id(patch)) or []
+        places = known.get(slug(patch.name)) or []
+        if not places and (places := known.get(diff_id(patch), [])):
+            print(f"refresh: {slug(patch.name)} was called otherwise: `make lint` says where its"
+                  " old name is left")
         index = min([one for one in places if one >= before] or places or [before])
         if places:
             places.remove(index)
@@ -140,7 +140,7 @@ def topics_of(series: Series, patches: list[Path]) -> Iterator[int]:
                 f"build/linux: the commit \"{slug(patch.name)}\" is of the topic"
                 f" {series.topics[index].name}, but follows commits of"
                 f" {series.topics[before].name}: move the commit (`git rebase -i base`), or its"
-                " line in series, or the topic's whole block if all of it has moved")
+                " line in series, or that of the one before it, or the topic's whole block")
         yield (before := index)
 
 
@@ -181,15 +181,16 @@ def check() -> None:
     # commit any more had is meant to go
     was = tree.noted()
     made_of = dict(zip(was[2::2], was[3::2]))
-    there = {tree.content(path) for path in PATCHES.glob("*/*.patch")}
+    there = {series_file.content(path) for path in PATCHES.glob("*/*.patch")}
     gone = {name for content, name in made_of.items() if content not in there}
     now = git_text(LINUX, "log", "--format=%f", "base..series").split()
-    if was and (there - set(made_of) or gone & {slug(name) for name in now}):
+    if was and (there - set(made_of) or gone.intersection(map(slug, now))):
         raise ToolError("patches/ have changed since build/linux was made from them: put them back"
                         " (`git stash`, or `git checkout patches`), refresh, and merge the two;"
                         " or `make tree`, if build/linux has nothing new")
-    if git(LINUX, "status", "--porcelain", "--untracked-files=no"):
-        print("refresh: build/linux has changes that are not committed: they are in no patch")
+    if git(LINUX, "status", "--porcelain", "--untracked-files=all", "--ignored"):
+        print("refresh: build/linux has changes or files that are not committed: they are in no"
+              " patch (`git status --ignored` there; new files need `git add -f`)")
 
 
 def refresh_patches(old: Series, new: Series, patches: list[Path]) -> None:
@@ -221,8 +222,9 @@ def refresh_mirrors() -> None:
             remove(path)
 
 
-def refresh_texts(series: Series) -> None:
-    """The diffstats in the cover letters, and the links to patches in Markdown files."""
+def refresh_texts(old: Series, series: Series) -> None:
+    """The diffstats in the cover letters, and the links to patches in Markdown files: to those
+    whose slug is no other's, nor was, and whose topic is still there."""
     commits = ["base", *git_text(LINUX, "rev-list", "--reverse", "base..series").split()]
     done = 0
     for topic in series.topics:
@@ -234,10 +236,12 @@ def refresh_texts(series: Series) -> None:
     places: dict[str, list[str]] = {}
     for name in series.patches():
         places.setdefault(slug(name), []).append(name)
+    were = Counter(map(slug, old.patches()))
 
     def moved(match: re.Match[str]) -> str:
-        known = places.get(slug(match[3]), [])
-        if match[3] in known or len(known) != 1:
+        known, topic = places.get(slug(match[3]), []), match[3].partition("/")[0][3:]
+        if match[3] in known or len(known) != 1 or were[slug(match[3])] > 1 \
+                or topic not in series.names():
             return match[0]
         topic, _, patch = known[0].partition("/")
         return f"[{topic[:2]}/{patch[:4]}]({match[2]}{known[0]})"
@@ -248,8 +252,8 @@ def refresh_texts(series: Series) -> None:
 
 def main() -> int:
     """Exit status: 0 refreshed (ToolError: it cannot be, and nothing was written)."""
-    check()
     old = series_file.read() if (TOP / "series").exists() else Series(())
+    check()
     with tempfile.TemporaryDirectory() as folder:
         listed = git_text(
             LINUX, "format-patch", "-o", folder, "--zero-commit", "--no-signature",
@@ -258,6 +262,6 @@ def main() -> int:
         new = new_series(old, patches)
         refresh_patches(old, new, patches)
     refresh_mirrors()
-    refresh_texts(new)
+    refresh_texts(old, new)
     tree.note()
     return 0

@@ -104,8 +104,12 @@ class Series(NamedTuple):
     def sha(self) -> str:
         """One number for the bytes of all patches, in order. Their names are left out: a topic
         that gets another number makes no other tree."""
-        sums = [hashlib.sha256(path.read_bytes()).hexdigest() for path in self.paths()]
-        return hashlib.sha256("\n".join(sums).encode()).hexdigest()
+        return hashlib.sha256("\n".join(map(content, self.paths())).encode()).hexdigest()
+
+
+def content(patch: Path) -> str:
+    """One number for the bytes of a patch."""
+    return hashlib.sha256(patch.read_bytes()).hexdigest()
 
 
 def slug(name: str) -> str:
@@ -117,7 +121,7 @@ def parse_block(number: int, lines: list[str], before: list[Topic]) -> Topic:
     """Read a topic, whose first line has this number (ToolError: what is wrong with it)."""
     fields = dict(re.findall(r"^# ([a-z]+): *(.+)$", "\n".join(lines), re.MULTILINE))
     comments = [line for line in lines if line.startswith("#")]
-    where = f"series:{number}: topic {fields['topic']}"
+    where = f"series:{number}: topic {fields.get('topic', '')}"
     if tuple(fields) != FIELDS or len(comments) != len(FIELDS):
         raise ToolError(f"{where} must have the lines # {':, # '.join(FIELDS)}: and no other"
                         " comment, which `make refresh` would lose")

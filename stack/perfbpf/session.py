@@ -76,7 +76,7 @@ def run_entry(entry: Entry, place: Place, seconds: float) -> tuple[int, list[str
     if entry.kind == "kunit":       # ran at boot
         path = KUNIT / entry.path / "results"
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else [f"no {path}"]
-        return int(not lines[-1].startswith("ok ")), lines
+        return int(not lines or not lines[-1].startswith("ok ")), lines
     command = place.command(entry)
     program = Path(command[-1])
     if not os.access(program, os.R_OK if entry.kind == "ftrace" else os.X_OK):

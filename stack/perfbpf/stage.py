@@ -52,7 +52,7 @@ def with_ccache() -> dict[str, str]:
     """An environment that compiles through ccache, if there is one. Times, users and build
     directories stay out of the objects, so that a clean build of the same sources hits."""
     return {**os.environ, "PATH": f"/usr/lib/ccache:/usr/lib64/ccache:{os.environ['PATH']}",
-            "CCACHE_BASEDIR": str(TOP), "CCACHE_NOHASHDIR": "1",
+            "CCACHE_BASEDIR": str(TOP if TOP in BUILD.parents else BUILD), "CCACHE_NOHASHDIR": "1",
             # the tree's absolute path, which this option takes out of the objects
             "CCACHE_IGNOREOPTIONS": "-fmacro-prefix-map=*",
             "CCACHE_SLOPPINESS": "time_macros,include_file_ctime,include_file_mtime",
@@ -103,12 +103,12 @@ def stage(name: str, action: Callable[[Run], object]) -> None:
 
 
 def sources_key(tree: Path, files: Sequence[Path]) -> str:
-    """One number for all that a build depends on: a git tree's commit, what is not committed
-    there, the compiler, and some files."""
+    """One number for what a build depends on: a git tree's commit, what is not committed there
+    (Debian's .gitignore has every new file) but what editors leave, the compiler, some files."""
     digest = hashlib.sha256(git(tree, "rev-parse", "HEAD^{tree}") + git(tree, "diff", "HEAD"))
-    new = git(tree, "ls-files", "-z", "-o", "--exclude-standard").decode().split("\0")
+    new = git(tree, "ls-files", "-z", "-o", "-x.*", "-x*~").decode().split("\0")
     for path in [*(tree / name for name in new if name), *files]:
-        digest.update(path.read_bytes())
+        digest.update(path.read_bytes() if path.is_file() else b"")
     digest.update(subprocess.run(["gcc", "--version"], stdout=subprocess.PIPE, check=True).stdout)
     return digest.hexdigest()
 

@@ -3,16 +3,11 @@
 
 A developer's commits there are never dropped. What was applied is noted last, in
 .git/perf-bpf-applied: the number of patches/, the commit that they gave, and each patch's
-content and slug. Hence:
-
-    both as noted                   nothing to do
-    patches/ changed, the branch    the branch is a mere copy: apply anew
-      did not
-    the branch changed              somebody works there: say so, touch nothing
+content and slug. If only patches/ are others now, the branch is a mere copy, and they are applied
+anew; if the branch is another, somebody works there, and nothing is touched.
 """
 from __future__ import annotations
 
-import hashlib
 import shutil
 from pathlib import Path
 
@@ -27,17 +22,12 @@ NOTE = LINUX / ".git/perf-bpf-applied"
 APPLYING = LINUX / ".git/perf-bpf-applying"     # left by a run that was interrupted
 
 
-def content(patch: Path) -> str:
-    """One number for the bytes of a patch."""
-    return hashlib.sha256(patch.read_bytes()).hexdigest()
-
-
 def note(linux: Path = LINUX) -> None:
     """Note that build/linux and patches/ agree."""
     patches = series.read()
     (linux / ".git" / NOTE.name).write_text(
         f"{patches.sha()} {git_text(linux, 'rev-parse', 'series')}\n" + "".join(
-            f"{content(path)} {series.slug(path.name)}\n" for path in patches.paths()),
+            f"{series.content(path)} {series.slug(path.name)}\n" for path in patches.paths()),
         encoding="utf-8")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import ktap
-from perfbpf import session
+from perfbpf import git, session
 from perfbpf.guest import Outcome, find_splats, judge
 from perfbpf.paths import TOP
 from perfbpf.plan import Entry, read_plan
@@ -73,7 +73,8 @@ def test_guest(tmp_path: Path) -> None:
     for number in (0, signal.SIGINT, signal.SIGTERM):
         guest(top := tmp_path / f"{number}/top", "TIMEOUT", "--timeout", "99" if number else "2",
               "--", "true", number=number,
-              vng="echo Linux version >&2; (echo $BASHPID >pid; sleep 555; true) & wait")
+              vng="echo Linux version >&2; (echo $BASHPID >pid; sleep 555; true) & "
+              + ("wait" if number else "kill -9 $$"))
         assert gone(top / "pid")
     for first, outcome, runs in (
             ("echo qemu: failed assertion", "PASSED", 2), ("echo Linux version", "PASSED", 2),
@@ -103,5 +104,5 @@ def test_session(tmp_path: Path) -> None:
     assert "without result: kselftest:missing" in ktap.parse_log(log, plan)[1][0]
     for text in ("kselftest\n", "kernel a/b\n", "script a never\n", "script a\nscript a\n"):
         log.write_text(text)
-        with pytest.raises(ValueError, match="log:[12]: "):
+        with pytest.raises(git.ToolError, match="log:[12]: "):
             read_plan(log)

@@ -61,8 +61,8 @@ def test_base(tmp_path: Path) -> None:
         kernel = kernel_as(form.replace("clone", "git"), tmp_path / form)
         if form == "b.tar":
             kernel.rename(toy.top / f"build/linux-{VERSION}.tar")
-        before = state(tmp_path / form)
-        toy.run(*BASE, PATH=path, KERNEL=str(kernel) if form not in ("clone", "b.tar") else "",
+        before, name = state(tmp_path / form), f"../{kernel.relative_to(tmp_path)}"
+        toy.run(*BASE, PATH=path, KERNEL="" if form in ("clone", "b.tar") else name,
                 PERF_BPF_STABLE_URL=f"file://{kernel}" if form == "clone" else "")
         assert state(tmp_path / form) == before and git(base, "status", "--porcelain") == b""
         commits.add(git(base, "rev-parse", "base"))
@@ -80,7 +80,7 @@ def test_base(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what, program, arguments", [
-    ("base", "tar", " -C "), ("base", "git", " tag base"), ("linux", "git", " am -q ")])
+    ("base", "tar", " -f "), ("base", "git", " tag base"), ("linux", "git", " am -q ")])
 def test_killed(toy: Toy, tmp_path: Path, what: str, program: str, arguments: str) -> None:
     """What a killed run left is neither trusted nor in the way."""
     kernel = str(kernel_as("a.tar", tmp_path)) if what == "base" else ""

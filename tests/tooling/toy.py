@@ -17,9 +17,9 @@ VERSION = (TOP / "BASE").read_text().strip().lstrip("v")
 SPDX = "# SPDX-License-Identifier: GPL-2.0\n"
 SUM = "// SPDX-License-Identifier: GPL-2.0\nint sum(int a, int b)\n{\n\t/* line 1 */\n" \
     "\t/* line 2 */\n\treturn a - b;\n\t/* line 3 */\n}\n\nint other;\n"
-# Of the real base: what checkpatch and get_maintainer are, and read.
-SCRIPTS = ("scripts/checkpatch.pl", "scripts/get_maintainer.pl", "scripts/spelling.txt",
-           "scripts/const_structs.checkpatch", "Documentation/dev-tools/checkpatch.rst")
+# Of the real base: what checkpatch is and reads.
+SCRIPTS = ("scripts/checkpatch.pl", "scripts/spelling.txt", "scripts/const_structs.checkpatch",
+           "Documentation/dev-tools/checkpatch.rst")
 EMPTY = "COPYING CREDITS Kbuild Kconfig README arch/x drivers/x fs/x include/x init/x ipc/x lib/x"
 # Written by hand, before the first refresh: subjects for names.
 TOPICS = {"01-sum": ("none", "toy-mend-the-sum"), "02-file": (
@@ -92,24 +92,23 @@ class Toy(NamedTuple):
 
 def toy_kernel(path: Path, version: str = VERSION) -> Path:
     """A kernel tree of a few files, with the real base's scripts that lint runs."""
-    for name, text in {**dict.fromkeys(EMPTY.split(), ""), "kernel/sum.c": SUM, **{
-            name: git_text(BASE, "show", f"base:{name}") for name in SCRIPTS}, "MAINTAINERS":
-            "SUMS\nM:\tSum <sum@toy.example>\nS:\tMaintained\nF:\tkernel/\n", "Makefile":
-            "VERSION = {}\nPATCHLEVEL = {}\nSUBLEVEL = {}\nEXTRAVERSION =\n".format(
-                *version.split("."))}.items():
+    for name, text in {**dict.fromkeys([*EMPTY.split(), "MAINTAINERS"], ""), "kernel/sum.c": SUM,
+                       **{name: git_text(BASE, "show", f"base:{name}") for name in SCRIPTS},
+                       "Makefile": "VERSION = {}\nPATCHLEVEL = {}\nSUBLEVEL = {}\nEXTRAVERSION =\n"
+                       .format(*version.split("."))}.items():
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_text(text)
-    (path / "scripts/get_maintainer.pl").chmod(0o755)
     return path
 
 
 def copy_tooling(top: Path) -> Toy:
     """A repository with this one's tooling, which lint does not see, and no series."""
-    for name in ("patches", "build", "tests/full"):
+    for name in ("patches", "build", "tests/full", "tests/guest"):
         (top / name).mkdir(parents=True)
     shutil.copytree(TOP / "stack", top / "stack", ignore=shutil.ignore_patterns("__pycache__"))
     for name, text in {"series": HEAD, "tests/flaky": SPDX, "tests/fine.py": SPDX,
                        "tests/fine": "#!/bin/sh\n" + SPDX, ".gitignore": f"{SPDX}/build\n/stack/\n",
+                       "tests/guest/plan": f"{SPDX}kselftest toy/toy.sh debug\nkunit toy\n",
                        "patches/checkpatch.allow": f"{SPDX}FILE_PATH_CHANGES *\n",
                        **{name: (TOP / name).read_text() for name in (
                            "BASE", ".gitattributes", ".flake8", "pyproject.toml")}}.items():
@@ -139,7 +138,7 @@ def fixture_whole(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     # with alternates that are relative, a copy of the toy is whole
     toy.shell("echo '# tree' $(git rev-parse base^{tree}) >../../patches/debian-hunks.txt;"
               " cd ../..; stack/refresh; PYTHONPATH=stack python3 -B -c 'from perfbpf import"
-              " debug_stamp; debug_stamp.write()'; git add -A; git commit -qm toy; echo"
+              " debug_stamp as d; d.write(d.kernel_code())'; git add -A; git commit -qm toy; echo"
               " ../../../base/.git/objects >build/linux/.git/objects/info/alternates")
     return toy
 
