@@ -27,7 +27,6 @@ STABLE = os.environ.get("PERF_BPF_STABLE_URL") \
 SUITE, PACKAGE = "trixie-backports", f"linux-source-{RELEASE}"
 DRAFT = BASE.with_name("base.tmp")
 TAR = "tar -x --no-same-owner --strip-components="
-IN_DEB = "./usr/src/linux-source-*.tar.xz"
 
 
 def version_of(makefile: str) -> str:
@@ -63,8 +62,8 @@ def take(script: str, what: str) -> None:
 def from_tarball(path: Path) -> str:
     """Unpack a tarball, or Debian's package of one; what it is (ToolError)."""
     file = shlex.quote(str(path))
-    take(f"dpkg-deb --fsys-tarfile {file} | tar -xO --wildcards '{IN_DEB}' | {TAR}1 -J"
-         if path.suffix == ".deb" else f"{TAR}1 -f {file}", str(path))
+    take(f"dpkg-deb --fsys-tarfile {file} | tar -xO --wildcards '*/linux-source-*.tar.xz' | {TAR}1"
+         " -J" if path.suffix == ".deb" else f"{TAR}1 -f {file}", str(path))
     return str(path)
 
 

@@ -36,8 +36,8 @@ ALLOWED = PATCHES / "checkpatch.allow"
 DEBIAN = PATCHES / "debian-hunks.txt"
 SNIPPET = TOP / "MAINTAINERS.snippet"
 PLAN = TOP / "tests/guest/plan"
-PLANNED = {"kselftest": [refresh.SELFTESTS], "perf-shell": ["tools/perf/tests/shell/"],
-           "ftrace": [f"{refresh.SELFTESTS}ftrace/test.d/"]}
+PLANNED = {"kselftest": refresh.SELFTESTS, "perf-shell": "tools/perf/tests/shell/",
+           "ftrace": f"{refresh.SELFTESTS}ftrace/test.d/"}
 MEND = "mend it in build/linux, then `make refresh`"
 # Documentation/process/submitting-patches.rst: "no more than 70-75 characters".
 SUBJECT_LENGTH = 75
@@ -202,12 +202,14 @@ def check_mirrors(files: dict[str, refresh.File]) -> Findings:
         if refresh.is_mirror(path) and name_of(path) not in files:
             yield f"{name_of(path)}: no patch creates it: commit it in build/linux and `make" \
                   " refresh`, or remove it"
+    for line in {f"/{name.partition('/')[0]}/** linguist-generated" for name in files}:
+        if line not in (TOP / ".gitattributes").read_text(encoding="utf-8").splitlines():
+            yield f".gitattributes: add the line \"{line}\""
 
 
 def check_lists(patches: list[Path], files: dict[str, refresh.File]) -> Findings:
-    """MAINTAINERS.snippet and tests/guest/plan name only files that the patched tree has, the first
-    also every file that the series creates. In it, an entry that ends in / has all below, any
-    other no directories."""
+    """MAINTAINERS.snippet and tests/guest/plan name only files of the patched tree, the first every
+    one that is created. An entry of it that ends in / has all below, any other no directories."""
     names = {*git_text(BASE, "ls-tree", "-r", "--name-only", "base").splitlines(),
              *(path for patch in patches for path in touched(patch))}
 
@@ -224,9 +226,8 @@ def check_lists(patches: list[Path], files: dict[str, refresh.File]) -> Findings
                 has(refresh.mirror_path(entry), name) for entry in entries):
             yield f"{name_of(SNIPPET)}: no F: entry has {name}, which the series creates: add one"
     for test in sorted({*read_plan(PLAN), *read_plan(PLAN, debug=True)}):
-        paths = [f"{folder}{test.path}{suffix}" for suffix in ("", ".c")
-                 for folder in PLANNED.get(test.kind, ())]
-        if paths and not names.intersection(paths):
+        path = f"{PLANNED.get(test.kind, '')}{test.path}"
+        if test.kind in PLANNED and not names & {path, f"{path}.c"}:
             yield f"{name_of(PLAN)}: {test.name} is not in the tree: take it out, or mend it"
 
 

@@ -19,6 +19,7 @@ DEFECTS: dict[str, list[tuple[str, str, str, str]]] = {
         ("kernel/toy.c", "return", "retrun", "kernel/toy.c: is not what patches/ create"),
         ("patches/README.md", "", "", "selftests/toy/toy.sh: is not what patches/ create"),
         ("kernel/extra.c", "", SPDX, "kernel/extra.c: no patch creates it"),
+        (".gitattributes", "/kernel/** ", "/k/** ", "add the line \"/kernel/** linguist"),
         ("patches/02-file/cover.txt", "2 files", "3 files", "cover.txt: has not the diffstat"),
         ("series", "needs: sum", "needs: file", "on what the topic more needs (file) alone"),
         (f"patches/{SUM}", "toy: mend", "toy/core, x: Let", f"{SUM}: the subject is"),

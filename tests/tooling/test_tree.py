@@ -17,8 +17,7 @@ DROP = "cd ../..; rm patches/*/*selftest.patch; sed -i /selftest/d series"
 REFUSED = [("a.tar.gz", f"{RELEASE}.{int(PATCH) - 1}", "the series stands on"),
            ("a", f"{RELEASE}0.{PATCH}", "the series stands on"), ("half.tar", VERSION, "it whole"),
            ("half.tar.xz", VERSION, "is it whole"), (".config", VERSION, "make mrproper"),
-           ("nothing", VERSION, "no kernel source: nothing"),
-           ("full-disk", VERSION, "no space left")]
+           ("nothing", VERSION, "source: nothing"), ("full-disk", VERSION, "no space left")]
 
 
 def kernel_as(form: str, folder: Path, version: str = VERSION) -> Path:
