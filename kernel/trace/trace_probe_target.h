@@ -90,6 +90,11 @@ int probe_target_types(struct probe_target *target, struct probe_types *types);
 struct btf *probe_target_btf(struct probe_target *target);
 bool probe_param_has_name(const char *name);
 const struct btf_type *probe_addr_proto(unsigned long addr, struct btf **btf_p);
+#else
+static inline bool probe_param_has_name(const char *name)
+{
+	return false;
+}
 #endif
 
 #endif /* __TRACE_PROBE_TARGET_H */

@@ -25,7 +25,7 @@ import time
 from typing import NamedTuple, Sequence
 
 from perfbpf import debug_stamp
-from perfbpf.paths import BUILD, TOP
+from perfbpf.paths import BUILD, LINUX, TOP
 from perfbpf.stage import T0, clock, say
 
 MINUTES, GRACE_SECONDS = 80, 15
@@ -55,6 +55,9 @@ SELFTESTS = Stage("selftests", 600, "stack/build selftests", ("tree",))
 SAMPLES = Stage("samples", 600, "tests/guest/build_programs samples", ("perf",))
 BPF_SELFTESTS = Stage("bpf-selftests", 900, "tests/guest/build_programs bpf-selftests", ("kernel",))
 LINT = Stage("lint", 900, "stack/lint", ("tree",))
+# without the options that the guest's kernels have; `make configurations` compiles more
+OTHER = Stage("configuration", 900, f"tests/full/configurations {LINUX} {BUILD}/configurations"
+              " x86_64-W1", ("tree",))
 IN_GUEST = ("kernel", "perf", "selftests", "samples", "bpf-selftests")
 GUEST_LANE = (PERF, SELFTESTS, SAMPLES)
 
@@ -72,7 +75,7 @@ KINDS = {
     "check": Kind("what CI runs: the product", (
         (TREE, KERNEL, BPF_SELFTESTS,
          Stage("tests-kernel", 3900, needs=IN_GUEST, tests="tests/kernel")),
-        (LINT, *GUEST_LANE, FUZZ,
+        (LINT, *GUEST_LANE, FUZZ, OTHER,
          Stage("tests-perf", 1200, needs=("perf",), tests="tests/perf"),
          Stage("topics", 3000, needs=("kernel", "perf"), tests="tests/series")))),
     "base": Kind("the same tests without the series, where they have to fail", (
