@@ -2,8 +2,8 @@
 """Run a command as root in a guest that boots one of the kernels built here.
 
 The guest is virtme-ng: this machine's own root over 9p, read-only, with a
-directory for results that the guest may write. KVM is used if QEMU can start
-a processor with it, TCG (emulation) otherwise.
+directory for results that the guest may write. KVM is used where it works
+and does not emulate itself, TCG otherwise; --probe tries it anew.
 
 The exit status says what ended the run:
 {statuses}
@@ -20,12 +20,12 @@ import select
 import shlex
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import NamedTuple
 
 from perfbpf.git import ToolError
 from perfbpf.paths import BUILD, KERNELS, TOP, Output
@@ -35,7 +35,11 @@ SHAREABLE = re.compile(r"[a-zA-Z0-9_+/.-]+")
 FILES = ("cmd", "booted", "status", "config", "dmesg", "kmemleak", "ktap.log", "console.log",
          "output.log", "splats")
 FIRST = "first"         # directory for the files of a run that was repeated (--again)
-QEMU_SECONDS = 20
+# A kernel for QEMU's multiboot loader: a header with addresses, `mov $TURNS, %ecx`, `dec %ecx` and
+# `jnz` to it, `mov $0x10, %al`, `out %al, $0xf4`, so that QEMU ends with the status SPUN, `hlt`.
+TURNS, AT, SPUN = 200_000_000, 0x100000, 0x21
+SPIN = struct.pack("<8IBI8s8144x", 0x1badb002, 0x10000, 2**32 - 0x1badb002 - 0x10000, AT, AT, 0, 0,
+                   AT + 32, 0xb9, TURNS, bytes.fromhex("49 75fd b010 e6f4 f4"))
 # stack/setup unpacks one if the system's is too old, and says there why that is needed.
 QEMU_UNPACKED = BUILD / "tools/qemu/qemu-system-x86_64"
 VNG_UNPACKED = BUILD / "tools/virtme-ng"
@@ -74,14 +78,7 @@ MEANING: dict[int, str] = dict(zip(Outcome, (
     "the command passed", "the command failed", "the machine around the guest is broken",
     "the kernel complained (WARN, BUG, KASAN, ...)", "the guest died (panic, lockup, early exit)",
     "the time limit was reached")))
-# The command came to its end, whatever its result.
-ENDED = (Outcome.PASSED, Outcome.FAILED, Outcome.SPLAT)
-
-
-class Ended(NamedTuple):
-    """How a run ended, and why."""
-    outcome: Outcome
-    why: str
+ENDED = (Outcome.PASSED, Outcome.FAILED, Outcome.SPLAT)     # so did the command, well or not
 
 
 def note(text: str) -> None:
@@ -122,25 +119,31 @@ def find_qemu() -> str:
     return qemu
 
 
-def accelerator(qemu: str) -> tuple[str, str]:
-    """QEMU's options for what executes the guest, and why (ToolError: nothing does). QEMU sets up a
-    machine with it and does not run it: /dev/kvm may be there and not work."""
-    trouble = ""
-    for name, options in (("KVM", "-accel kvm -cpu host"), ("TCG", "-accel tcg -cpu max")):
-        command = [qemu, *options.split(), "-machine", "q35", "-nodefaults", "-display", "none",
-                   "-S", "-monitor", "stdio"]
-        try:
-            if name == "KVM" and not os.access("/dev/kvm", os.R_OK | os.W_OK):
-                raise OSError("there is no /dev/kvm, or no permission for it")
-            done = subprocess.run(command, input="quit\n", stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, text=True, errors="replace",
-                                  check=False, timeout=QEMU_SECONDS)
-            if not done.returncode:
-                return options, f"{name}{trouble}"
-            why = f"status {done.returncode}: {done.stdout.strip()[-300:]}"
-        except (subprocess.TimeoutExpired, OSError) as error:
-            why = str(error)
-        trouble = f": {name} does not work ({' '.join(why.split())})" + trouble
+def accelerator(qemu: str, anew: bool) -> tuple[str, str]:
+    """QEMU's options for what executes the guest, and why (ToolError: nothing does). Each is tried,
+    as /dev/kvm may be there and fail, or emulate: one was seen to execute five million instructions
+    a second. build/accel keeps the choice until this machine boots."""
+    kvm, trouble = os.access("/dev/kvm", os.R_OK | os.W_OK), ""
+    key = f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {qemu} {kvm}"
+    kept = read_text(BUILD / "accel").splitlines()
+    if kept[:1] == [key] and not anew:
+        return kept[1], kept[2]
+    for name, options, limit in (("KVM", "kvm -cpu host", 10), ("TCG", "tcg -cpu max", 60)):
+        with tempfile.NamedTemporaryFile("wb", buffering=0, prefix="spin-") as image:
+            image.write(SPIN)
+            command = f"-accel {options} -machine q35 -nodefaults -display none -kernel" \
+                f" {image.name} -device isa-debug-exit,iobase=0xf4,iosize=1"
+            try:
+                done = subprocess.run([qemu, *command.split()], stdin=subprocess.DEVNULL,
+                                      capture_output=True, check=False, timeout=limit)
+                why = f"status {done.returncode}: {' '.join(done.stderr.decode('latin1').split())}"
+            except subprocess.TimeoutExpired:
+                done, why = None, f"over {limit} s for {2 * TURNS} instructions"
+        if done and done.returncode == SPUN:
+            with contextlib.suppress(OSError):
+                (BUILD / "accel").write_text(f"{key}\n-accel {options}\n{name}{trouble}\n")
+            return f"-accel {options}", f"{name}{trouble}"
+        trouble = f": {name} does not work ({why})" + trouble
     raise ToolError(f"{qemu} starts no machine{trouble}\n  Repair it, or name another one with"
                     " QEMU=/path/of/qemu-system-x86_64")
 
@@ -168,8 +171,7 @@ def image_options(kernel: Output) -> list[str]:
 
 
 def prepare_results(results: Path) -> None:
-    """Make and lock a directory for a run's files until this process ends, and remove those of
-    an earlier run (ToolError: it cannot)."""
+    """Make a directory for a run's files, lock it, remove an earlier run's (ToolError: why not)."""
     if not SHAREABLE.fullmatch(str(results)):
         raise ToolError(f"results directory {results}: virtme-ng can only share paths of letters,"
                         " digits and _ + / . -; move the repository or use --results")
@@ -226,7 +228,7 @@ def boot(command: list[str], env: dict[str, str], results: Path, seconds: float)
     return time.monotonic() < end
 
 
-def judge(ended: bool, results: Path) -> Ended:
+def judge(ended: bool, results: Path) -> tuple[Outcome, str]:
     """How a run ended, by the files that it left."""
     console, output = (read_text(results / name) for name in ("console.log", "output.log"))
     status = read_text(results / "status").strip()
@@ -235,43 +237,42 @@ def judge(ended: bool, results: Path) -> Ended:
     splats += re.findall("^unreferenced object.*", read_text(results / "kmemleak"), re.MULTILINE)
     (results / "splats").write_text("".join(f"{line}\n" for line in splats), encoding="utf-8")
     if broken:
-        return Ended(Outcome.INFRA, broken[0])
+        return Outcome.INFRA, broken[0]
     if "Kernel panic - not syncing" in console:
-        return Ended(Outcome.DIED, f"the guest's kernel panicked:\n{tail(chr(10).join(splats))}")
+        return Outcome.DIED, f"the guest's kernel panicked:\n{tail(chr(10).join(splats))}"
     if not status.isdigit() and "Linux version" not in console:
-        return Ended(Outcome.INFRA, "QEMU or virtme-ng failed before the kernel's first line")
+        return Outcome.INFRA, "QEMU or virtme-ng failed before the kernel's first line"
     if not ended:
-        return Ended(Outcome.TIMEOUT, "the guest was killed; --timeout SECONDS sets a longer limit")
+        return Outcome.TIMEOUT, "the guest was killed; --timeout SECONDS sets a longer limit"
     if not status.isdigit():
-        return Ended(Outcome.DIED, "the guest went away before the command ended")
+        return Outcome.DIED, "the guest went away before the command ended"
     if splats:
-        return Ended(Outcome.SPLAT, f"the kernel complained {len(splats)} times (status of the"
-                                  f" command: {status}):\n{tail(chr(10).join(splats))}")
+        return Outcome.SPLAT, f"the kernel complained {len(splats)} times (status of the command:" \
+            f" {status}):\n{tail(chr(10).join(splats))}"
     if status != "0":
-        return Ended(Outcome.FAILED, f"the command failed with status {status}")
-    return Ended(Outcome.PASSED, MEANING[Outcome.PASSED])
+        return Outcome.FAILED, f"the command failed with status {status}"
+    return Outcome.PASSED, MEANING[Outcome.PASSED]
 
 
-def run_once(options: argparse.Namespace, command: list[str], env: dict[str, str]) -> Ended:
+def run_once(options: argparse.Namespace, command: list[str], env: dict[str, str]) -> Outcome:
     """Boot, judge, tell."""
     results = options.results
     text = options.command[0] if len(options.command) == 1 else shlex.join(options.command)
     (results / "cmd").write_text(
         f"export PERF_BPF_BUILD={shlex.quote(str(BUILD))}\n{text}\n", encoding="utf-8")
     begun = time.monotonic()
-    ended = judge(boot(command, env, results, options.timeout), results)
-    note(f"{ended.outcome.name}: {ended.why} [{time.monotonic() - begun:.1f} s]")
-    if ended.outcome not in ENDED:
-        print(f"  end of the console:\n{tail(read_text(results / 'console.log'))}",
-              file=sys.stderr)
+    outcome, why = judge(boot(command, env, results, options.timeout), results)
+    note(f"{outcome.name}: {why} [{time.monotonic() - begun:.1f} s]")
+    if outcome not in ENDED:
+        note(f"the end of the console:\n{tail(read_text(results / 'console.log'))}")
     note(f"console.log, dmesg, output.log, config in {results}")
-    return ended
+    return outcome
 
 
 def run(options: argparse.Namespace) -> Outcome:
     """Boot, run the command or become the shell (ToolError: the machine around is broken)."""
     qemu = find_qemu()
-    accel, why = accelerator(qemu)
+    accel, why = accelerator(qemu, options.probe)
     note(why)
     vng, env = find_vng()
     if options.probe:
@@ -289,11 +290,11 @@ def run(options: argparse.Namespace) -> Outcome:
         os.execvpe(command[0], command, env)
     init = shlex.join([str(TOP / "stack/guest-init"), str(TOP), str(options.results)])
     command += ["--verbose", "--exec", init]
-    ended = run_once(options, command, env)
-    if options.again and ended.outcome not in ENDED and not complained(options.results):
+    outcome = run_once(options, command, env)
+    if options.again and outcome not in ENDED and not complained(options.results):
         note(f"booting once more; the first run's files: {keep_logs(options.results, FIRST)}")
-        ended = run_once(options, command, env)
-    return ended.outcome
+        outcome = run_once(options, command, env)
+    return outcome
 
 
 def parse_options() -> argparse.Namespace:
@@ -315,8 +316,7 @@ def parse_options() -> argparse.Namespace:
                         help="a guest that did not come to the command's end, without a word of"
                              f" its kernel, runs once more; DIR/{FIRST} has what it left")
     parser.add_argument("--shell", action="store_true", help="a shell in place of a command")
-    parser.add_argument("--probe", action="store_true",
-                        help="no kernel and no command: can QEMU start here, and with KVM?")
+    parser.add_argument("--probe", action="store_true", help="only see if QEMU and KVM work here")
     parser.add_argument("command", nargs="*", metavar="CMD",
                         help="one word is a shell command line; more are the words of a command")
     options = parser.parse_args()

@@ -27,7 +27,6 @@ def test_stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                 capsys: pytest.CaptureFixture[str]) -> None:
     """Stages wait for what they need, and end at limits; the report says how, and what failed."""
     def run(*lanes: list[Any], minutes: float = 1) -> tuple[dict[str, str], str]:
-        """Run lanes of stages: how each ended, what was printed."""
         runner = check.Runner(check.Kind("", lanes), "")
         runner.deadline = time.time() + 60 * minutes
         runner.run()
@@ -75,7 +74,6 @@ def test_stamp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage, "BUILD", tmp_path)
 
     def make(command: str = "echo built >>built") -> str:
-        """Build; what was built so far."""
         stage.build("x", tmp_path / "out", 1, lambda run: run(["sh", "-c", command], cwd=tmp_path),
                     file.parent, [other])
         return (tmp_path / "built").read_text()

@@ -41,12 +41,12 @@ def test_judge(tmp_path: Path) -> None:
         (results := tmp_path / f"{number}").mkdir()
         for name, text in {"console.log": "[    0.0] Linux version 7.3.4\r\n", **files}.items():
             (results / name).write_text(text)
-        assert judge(ended, results).outcome == Outcome[outcome], files
+        assert judge(ended, results)[0] == Outcome[outcome], files
     log = [f"[    1.5] {line}" for line in [*HEALTHY, *SPLATS]]
     assert find_splats("\n".join(log)) == log[len(HEALTHY):]
 
 
-def guest(top: Path, outcome: str, *words: str, vng: str = "", qemu: str = "exit 0",
+def guest(top: Path, outcome: str, *words: str, vng: str = "", qemu: str = "exit 33",
           number: int = 0) -> str:
     """Run stack/guest with fakes to such an end, or until the guest sleeps and a signal comes."""
     (image := top / "build/out-kernel/arch/x86/boot/bzImage").parent.mkdir(parents=True,
@@ -65,11 +65,15 @@ def guest(top: Path, outcome: str, *words: str, vng: str = "", qemu: str = "exit
 
 def test_guest(tmp_path: Path) -> None:
     """What is broken is named. Limits and signals end all of a guest; an early end is repeated."""
-    said = guest(tmp_path / "a", "INFRA", "--probe", qemu="echo no such library; exit 1")
+    said = guest(tmp_path / "a", "INFRA", "--probe", qemu="echo no such library >&2; exit 1")
     assert "no such library" in said and "fakes/qemu starts no machine" in said
     said = guest(tmp_path / "a", "INFRA", "--kernel=debug", "--", "true")
     assert "run `make debug-kernel`" in said and not (tmp_path / "a/runs").exists()
-    assert f"\n{tmp_path}/a/build" in guest(tmp_path / "a", "PASSED", "--", "echo $PERF_BPF_BUILD")
+    for _ in range(2):      # the second finds build/accel
+        said = guest(tmp_path / "b", "PASSED", "--", "echo $PERF_BPF_BUILD",
+                     qemu=f"echo $2 >>{tmp_path}/tried; [ $2 = tcg ] || exit 9; exit 33")
+        assert f"\n{tmp_path}/b/build" in said and "TCG: KVM does not work (status 9: )" in said
+    assert (tmp_path / "tried").read_text() == "kvm\ntcg\n"
     for number in (0, signal.SIGINT, signal.SIGTERM):
         guest(top := tmp_path / f"{number}/top", "TIMEOUT", "--timeout", "99" if number else "2",
               "--", "true", number=number,

@@ -77,8 +77,7 @@ class Toy(NamedTuple):
 
     def edit(self, name: str, old: str, new: str) -> None:
         """Replace the first `old` in a file, which must be there; "" stands for the file's end."""
-        path = self.top / name
-        text = path.read_text() if old or path.exists() else ""
+        text = path.read_text() if (path := self.top / name).exists() or old else ""
         assert old in text, f"{name} has no {old!r}"
         path.write_text(text.replace(old, new, 1) if old else text + new)
 
