@@ -103,7 +103,7 @@ check-base: probe ## the same tests without the series: one that passes and is n
 	@stack/check base$(if $(T), --only "$(T)")
 
 .PHONY: check-debug
-check-debug: probe ## the guest's tests with KASAN, lockdep, kmemleak and SELinux (45 minutes)
+check-debug: probe ## the guest's tests with KASAN, lockdep, kmemleak and SELinux (45 to 90 minutes)
 	@stack/check debug
 
 .PHONY: check-tooling
