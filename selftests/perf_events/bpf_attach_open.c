@@ -287,7 +287,11 @@ static int fault_in_turns(int from, int to, int nr)
 	return 0;
 }
 
-/* Return: the number of samples of this task's event that were taken in another task. */
+/*
+ * Return: the number of samples that were taken in one task by the event of the other.
+ * While the two tasks take turns, one and the same event is active in both: this
+ * task's, or the child's once another task has run between them.
+ */
 static unsigned int samples_of_others(const struct ring *ring)
 {
 	__u64 at = 0, own_id;
@@ -299,7 +303,7 @@ static unsigned int samples_of_others(const struct ring *ring)
 	while ((sample = ring__next_sample(ring, &at))) {
 		const __u32 *pid_tid = (const __u32 *)sample;
 
-		nr += sample[1] == own_id && pid_tid[1] != (__u32)getpid();
+		nr += (sample[1] == own_id) != (pid_tid[1] == (__u32)getpid());
 	}
 	return nr;
 }

@@ -135,6 +135,35 @@ done
 same "perf probe prints the same" "$(record -e "${group}:*")" "${said}"
 perf probe -q -d "${group}:*" > /dev/null 2>&1
 
+# Functions of vmlinux: what one is given, and what it returns
+build functions <<- 'EOF'
+	SEC("opened=do_sys_openat2 dfd=$arg1:s32 name=+0($arg2):ustring")
+	int opened(void *ctx, int err, int dfd, u64 name)
+	{
+		static long (*read_user_str)(void *dst, unsigned int size, const void *from) =
+			(void *)114;
+		char start[16] = {};
+
+		return !err && dfd == -100 &&
+		       read_user_str(start, sizeof(start), (void *)name) == 15 &&
+		       start[1] == 'n' && start[9] == 't';
+	}
+
+	SEC("failed=do_sys_openat2%return ret=$retval:s32")
+	int failed(void *ctx, int err, int ret)
+	{
+		return !err && ret == -2;
+	}
+EOF
+perf record -q -o "${dir}/data" -e "${dir}/functions.bpf.o" -- \
+	bash -c '(cat /nowhere/there /dev/nowhere; true)' > "${dir}/log" 2>&1 ||
+	fail "programs on kernel functions: $(cat "${dir}/log")"
+perf script -i "${dir}/data" -F event,trace 2> /dev/null > "${dir}/said"
+same "functions of vmlinux" \
+	"$(grep -o 'opened:.*' "${dir}/said" | sed 's/ *([0-9a-f]*)//; s/ *$//')" \
+	'opened: dfd=-100 name="/nowhere/there"'
+grep -q 'failed:.* ret=-2$' "${dir}/said" || fail "no failed open: $(cat "${dir}/said")"
+
 # A function that the kernel allows no probe in
 build refused <<- 'EOF'
 	SEC("module=" MODULE ";probe_args_*o* value")
