@@ -27,8 +27,8 @@ refresh: ## write build/linux's commits back to patches/, series and the files t
 	@stack/refresh
 
 .PHONY: topic
-topic: ## a topic on what it needs, as a branch for b4 send: make topic T=NAME
-	@stack/topic "$(T)"
+topic: ## a topic on what it needs, as a branch for b4 send: make topic TOPIC=NAME
+	@stack/topic "$(TOPIC)"
 
 .PHONY: kernel
 kernel: setup ## build the guest's kernel
@@ -74,33 +74,40 @@ guest: ## run a command in the guest: make guest CMD='uname -a'
 	@stack/guest -- bash -c "$$CMD"
 
 .PHONY: shell
-shell: kernel ## a shell in the guest
+shell: kernel perf selftests ## a shell in the guest, with perf, $SELFTESTS and all else that a test there has
 	@stack/guest --shell
 
 .PHONY: probe
 probe: setup ## see that a guest can boot here, and whether with KVM (seconds)
 	@stack/guest --probe
 
-.PHONY: demo-plan
-demo-plan:
-	@stack/demo --plan
-
 .PHONY: demo
-demo: demo-plan probe ## record BPF programs in the guest, then report and annotate them here
+demo: ## record BPF programs on this machine's kernel, then in the guest what only the series tells
+	@stack/demo --plan
+	@stack/setup
 	@stack/demo
+
+.PHONY: demo-perf
+demo-perf: ## the first act alone: perf is built, no kernel
+	@stack/demo perf --plan
+	@stack/setup
+	@stack/demo perf
 
 .PHONY: lint
 lint: ## series, generated files, style of patches and scripts (half a minute to two; ten the first time)
 	@stack/lint
 
-# T=NAME: in `check` and `check-base` a part of tests' names, elsewhere a topic.
 .PHONY: check
-check: probe ## what CI runs: lint, builds, all tests of the product (half an hour to an hour); T=NAME: those tests, on what is built
-	@stack/check$(if $(T), --only "$(T)")
+check: probe ## what CI runs: lint, builds, all tests of the product, what has not changed since it passed left out; TEST=NAME: those tests, on what is built
+	@stack/check$(if $(TEST), --only "$(TEST)")
 
 .PHONY: check-base
-check-base: probe ## the same tests without the series: one that passes and is not marked `both` fails (50 minutes)
-	@stack/check base$(if $(T), --only "$(T)")
+check-base: probe ## the same tests without the series: one that passes and is not marked `both` fails; TEST=NAME
+	@stack/check base$(if $(TEST), --only "$(TEST)")
+
+.PHONY: topics
+topics: setup ## compile each topic on what it needs, changed or not (half an hour)
+	@stack/check topics
 
 .PHONY: check-debug
 check-debug: probe ## the guest's tests with KASAN, lockdep, kmemleak and SELinux (45 to 90 minutes)
@@ -111,7 +118,7 @@ check-tooling: probe ## the tests of stack/ (2 minutes on what is built)
 	@stack/check tooling
 
 .PHONY: prefixes
-prefixes: setup ## build after each patch what depends on it, and link perf (over an hour); one topic: T=NAME
+prefixes: setup ## build after each patch what depends on it, and link perf (over an hour); one topic: TOPIC=NAME
 	@stack/check prefixes
 
 .PHONY: debian
@@ -123,13 +130,13 @@ stress: setup ## 100,000 programs while perf records, and half an hour of each c
 	@stack/check stress
 
 .PHONY: check-full
-check-full: ## check, check-debug, check-tooling, prefixes, debian, stress, one after the other (half a day)
-	@status=0; for target in check check-debug check-tooling prefixes debian stress; do \
+check-full: ## check, topics, fuzz, check-debug, check-tooling, prefixes, debian, stress, one after the other (half a day)
+	@status=0; for target in check topics fuzz check-debug check-tooling prefixes debian stress; do \
 		$(MAKE) $$target || { status=1; failed="$$failed $$target"; }; \
 	done; [ -z "$$failed" ] || echo "check-full: failed:$$failed" >&2; exit $$status
 
 .PHONY: mainline
-mainline: setup ## mainline's own tests, on the base and on the series, compared (over an hour); T="NAME...": these groups
+mainline: setup ## mainline's own tests, on the base and on the series, compared (over an hour); GROUP="NAME...": these groups
 	@stack/check mainline
 
 .PHONY: configurations
@@ -162,5 +169,8 @@ distclean: ## remove build/ whole, unless build/linux has work that is not in pa
 	@stack/build distclean
 
 export CMD
-# T=NAME chooses a topic.
-export PERF_BPF_TOPIC := $(T)
+export PERF_BPF_TOPIC := $(TOPIC)
+export PERF_BPF_GROUP := $(GROUP)
+ifeq ($(origin T),command line)
+$(error T= is TEST= (check, check-base: a part of tests' names), TOPIC= (topic, prefixes) or GROUP= (mainline))
+endif

@@ -5,26 +5,30 @@ What the patches touch is compiled: of the kernel and of perf the objects of the
 sources, and the libraries that perf links; bpftool; of the selftests the directory.
 With PERF_BPF_PREFIX=dependents also what depends on the change: of the kernel, after
 a patch to a header, the objects of every source that the patches so far have touched,
-and all of perf, linked. What was built is remembered by the tree's id, so that only
-trees that changed are built again.
+and all of perf, linked. What was built is remembered by the tree's id and what says how, so
+that only what changed is built again; `make topics` builds all.
 
 The tree is a clone of its own, without the sources that the guest's config never
 compiles.
 """
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
 import subprocess
 import sysconfig
+from pathlib import Path
 from typing import Iterable, NamedTuple
 
 import pytest
 
 from perfbpf import series as series_file
 from perfbpf.git import git, touched
-from perfbpf.paths import BUILD, KERNELS, PERFS
+from once import AGAIN
+from perfbpf.passed import CONFIGS
+from perfbpf.paths import BUILD, KERNELS, PERFS, TOP
 from perfbpf.refresh import SELFTESTS
 from perfbpf.stage import with_ccache
 from perfbpf.stacks import Stacks
@@ -42,6 +46,8 @@ BPFTOOL = "tools/bpf/bpftool/"
 NOT_IN_PERF = {PERF + "util/libbfd.c", PERF + "util/ctf-bpf.c", PERF + "util/data-convert-bt.c"}
 DEPENDENTS = os.environ.get("PERF_BPF_PREFIX") == "dependents"
 BUILT = PREFIX / ("built-dependents" if DEPENDENTS else "built")
+HOW = hashlib.sha256(b"".join(path.read_bytes() for path in (
+    Path(__file__), *(TOP / name for name in CONFIGS)))).hexdigest()[:12]
 # Only the debug kernel's config has these: compiled there, with the whole series.
 DEBUG_ONLY = ("security/selinux/",)
 # Compiled with the BTF of a kernel that is linked: by `make bpf-selftests`, with the
@@ -245,8 +251,9 @@ def build_selftests(step: Step) -> None:
 def build(step: Step, stacks: Stacks) -> None:
     """Build what a step asks for, unless its tree was built before."""
     commit = stacks.commits(step.topics)[step.number]
-    tree = git(TREE, "rev-parse", commit + "^{tree}").decode().strip()
-    if any((built / tree).exists() for built in (BUILT, PREFIX / "built-dependents")):
+    tree = f"{git(TREE, 'rev-parse', commit + '^{tree}').decode().strip()}-{HOW}"
+    if not AGAIN and any((built / tree).exists()
+                         for built in (BUILT, PREFIX / "built-dependents")):
         print(f"built before, as the tree {tree}")
         return
     git(TREE, "checkout", "-q", "-f", "--detach", commit)

@@ -102,6 +102,9 @@ class Plan:
             dict(report.user_properties).get("seconds", report.duration)))
             for report in self.reports}
         terminalreporter.write_line("what took longest:")
+        lacks = Counter(dict(report.user_properties).get("lacks") for report in self.reports)
+        for why in filter(None, lacks):
+            terminalreporter.write_line(f"{lacks[why]} tests of perf alone ran in the guest: {why}")
         for nodeid in sorted(seconds, key=lambda one: -seconds[one])[:SLOWEST]:
             terminalreporter.write_line(f"{seconds[nodeid]:6.0f} s  {nodeid}")
         lines = (Path(__file__).parent / "flaky").read_text().splitlines()

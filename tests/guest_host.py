@@ -21,6 +21,7 @@ import ktap
 from perfbpf import guest, paths
 from perfbpf.guest import FIRST, keep_logs
 from perfbpf.plan import Entry, read_plan
+from perfbpf.stage import slowness
 
 TOP, BUILD = paths.TOP, paths.BUILD
 SUBJECT = os.environ.get("PERF_BPF_SUBJECT", "series")
@@ -34,7 +35,7 @@ FTRACE = paths.LINUX / "tools/testing/selftests/ftrace"
 # More failures than these are no accident, and are not repeated.
 MAX_REPEATED = 4
 # Properties of a test that conftest.py prints at the end.
-FLAKY, SECONDS = "flaky", "seconds"
+FLAKY, SECONDS, LACKS = "flaky", "seconds", "lacks"
 # pytest's record_property
 Note = Callable[[str, object], None]
 # In Session.flaky: the guest itself.
@@ -57,6 +58,7 @@ class Session(NamedTuple):
     tests: Dict[str, Any]
     errors: List[str]
     flaky: Dict[str, str] = {}
+    again: str = ""     # see Runs.again()
 
     def end(self) -> str:
         """How the guest ended, in words."""
@@ -105,11 +107,11 @@ def build_module(kernel: str) -> pathlib.Path:
 
 class Runs(NamedTuple):
     """What the runs of one plan have in common: the kernel, the time limits of a test and
-    of a guest with its boot, what the tests find in their environment, and what is
-    appended to the kernel's command line."""
+    of a guest with its boot on a machine three times as slow as a fast one, what the tests
+    find in their environment, and what is appended to the kernel's command line."""
     kernel: str
-    seconds_each: float
-    seconds: float
+    seconds_each: float = 900
+    seconds: float = 3300
     environment: Mapping[str, str] = MappingProxyType({})
     plan_file: pathlib.Path = PLAN
     append: str = ""
@@ -123,27 +125,46 @@ class Runs(NamedTuple):
         """Where the guest's files are."""
         return BUILD / "results" / (self.name or f"guest-{self.kernel}")
 
+    def again(self) -> str:
+        """How a test is run once more by hand, with its PATH and NAME to be filled in."""
+        shell = f"stack/guest --kernel {self.kernel} --shell"
+        debug = " --debug" if self.kernel == "debug" else ""
+        make = {"series": "make check TEST={path}, or ", "base": "make check-base TEST={path}, or "}
+        return f"{make.get(self.kernel, '')}`{shell}`, and there:" \
+            f" stack/session{debug} --only {{name}}"
+
+    def limit(self, seconds: float) -> str:
+        """A limit of time as it is on this machine, in seconds."""
+        return f"{seconds * max(1, slowness() / 3):.0f}"
+
+    def session(self, entries: List[Entry]) -> List[str]:
+        """The command that runs these entries of the plan."""
+        return ["env", *(f"{name}={value}" for name, value in self.environment.items()),
+                str(TOP / "stack/session"), "--plan", str(self.plan_file),
+                "--perf", str(PERF[SUBJECT]), "--selftests", str(self.selftests),
+                "--shell-tests", str(SHELL_TESTS), "--ftrace", str(self.ftrace),
+                "--seconds", self.limit(self.seconds_each),
+                *(["--debug"] if self.kernel == "debug" else []),
+                *(word for entry in entries for word in ("--only", entry.name))]
+
+    def command(self, entries: List[Entry]) -> List[str]:
+        """The command that boots the guest for them."""
+        return [str(TOP / "stack/guest"), "--kernel", self.kernel, "--timeout",
+                self.limit(self.seconds), "--append", self.append, "--cpus", str(self.cpus),
+                "--results", str(self.results), "--", shlex.join(self.session(entries))]
+
     def run(self, entries: List[Entry]) -> Session:
         """Boot once, run these entries of the plan."""
-        command = ["env", *(f"{name}={value}" for name, value in self.environment.items()),
-                   str(TOP / "stack/session"), "--plan", str(self.plan_file),
-                   "--perf", str(PERF[SUBJECT]), "--selftests", str(self.selftests),
-                   "--shell-tests", str(SHELL_TESTS), "--ftrace", str(self.ftrace),
-                   "--seconds", str(self.seconds_each),
-                   *(["--debug"] if self.kernel == "debug" else []),
-                   *(word for entry in entries for word in ("--only", entry.name))]
-        print(f"{len(entries)} tests planned on kernel {self.kernel}:",
+        print(f"{len(entries)} tests planned in {self.results.name}:",
               *(entry.name for entry in entries), sep="\n  ")
         ended = subprocess.run(
-            [str(TOP / "stack/guest"), "--kernel", self.kernel, "--timeout",
-             str(self.seconds), "--append", self.append, "--cpus", str(self.cpus),
-             "--results", str(self.results),
-             "--", shlex.join(command)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE, text=True, check=False)
+            self.command(entries), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True, check=False,
+            env={**os.environ, "GUEST_RESULTS": str(self.results)})
         print(ended.stderr)
         tests, errors = ktap.parse_log(self.results / "ktap.log", entries)
-        return Session(ended.returncode, ended.stderr, self.results, tests, errors)
+        return Session(ended.returncode, ended.stderr, self.results, tests, errors, {},
+                       self.again())
 
 
 def to_repeat(session: Session, plan: List[Entry]) -> Tuple[List[Entry], List[Entry]]:
@@ -194,7 +215,7 @@ def repeat(runs: Runs, plan: List[Entry], first: Session) -> Session:
 def run_session(runs: Runs, only: Optional[Collection[str]] = None) -> Session:
     """Boot once, run the plan, or its entries of the names `only`; then, in fresh guests,
     those that failed or had no result."""
-    plan = read_plan(runs.plan_file, runs.kernel == "debug", only or ())
+    plan = read_plan(runs.plan_file, runs.kernel == "debug", only)
     check_programs(plan, PERF[SUBJECT])
     if runs.kernel in MODULE_KERNELS:
         runs = runs._replace(environment={**runs.environment,
@@ -244,7 +265,8 @@ def judge_entry(session: Session, entry: Entry) -> None:
             pytest.fail(f"skipped, where it has to run: {test.skip_reason}", pytrace=False)
         pytest.skip(test.skip_reason)
     if not ktap.is_whole_success(test):
-        pytest.fail("\n".join(ktap.render(test)), pytrace=False)
+        again = session.again.format(path=entry.path, name=entry.name)
+        pytest.fail("\n".join([*ktap.render(test), f"once more: {again}"]), pytrace=False)
 
 
 def judge_session(session: Session) -> None:

@@ -60,7 +60,7 @@ static int attach_all(struct bpf_object *obj)
 	if (!ifindex)
 		return fail("find the device", "lo");
 	bpf_object__for_each_program(prog, obj) {
-		if (!attach(prog, ifindex))
+		if (bpf_program__autoload(prog) && !attach(prog, ifindex))
 			return fail("attach the program",
 				    bpf_program__name(prog));
 	}
@@ -176,9 +176,6 @@ static int run(struct bpf_object *obj, int seconds)
 	struct traffic traffic;
 	int err;
 
-	err = bpf_object__load(obj);
-	if (err)
-		return fail("load the programs of", bpf_object__name(obj));
 	err = attach_all(obj);
 	if (!err)
 		err = open_traffic(&traffic);
@@ -186,6 +183,35 @@ static int run(struct bpf_object *obj, int seconds)
 		return err;
 	err = run_traffic(&traffic, seconds);
 	return err ? err : print_flows(obj);
+}
+
+/*
+ * All programs, or all but those of fentry and fexit, which some kernels
+ * refuse: what XDP and tc do is worth a profile too.
+ */
+static struct bpf_object *load(const char *path)
+{
+	struct bpf_program *prog;
+	struct bpf_object *obj;
+	int without;
+
+	for (without = 0; without < 2; without++) {
+		obj = bpf_object__open(path);
+		if (!obj) {
+			fail("open", path);
+			return NULL;
+		}
+		bpf_object__for_each_program(prog, obj) {
+			if (bpf_program__type(prog) == BPF_PROG_TYPE_TRACING)
+				bpf_program__set_autoload(prog, !without);
+		}
+		if (!bpf_object__load(obj))
+			return obj;
+		fail(without ? "load the programs of" :
+		     "load all programs (trying without fentry, fexit) of", path);
+		bpf_object__close(obj);
+	}
+	return NULL;
 }
 
 int main(int argc, char **argv)
@@ -197,9 +223,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: load OBJECT SECONDS\n");
 		return 2;
 	}
-	obj = bpf_object__open(argv[1]);
+	obj = load(argv[1]);
 	if (!obj)
-		return fail("open", argv[1]) ? 1 : 0;
+		return 1;
 	/* Links and sockets live as long as the process. */
 	err = run(obj, atoi(argv[2]));
 	bpf_object__close(obj);

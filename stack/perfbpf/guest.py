@@ -28,7 +28,7 @@ import time
 from pathlib import Path
 
 from perfbpf.git import ToolError
-from perfbpf.paths import BUILD, KERNELS, TOP, Output
+from perfbpf.paths import BUILD, KERNELS, PERFS, TESTS, TOP, Output
 
 # What virtme-ng accepts in the path of a directory to share.
 SHAREABLE = re.compile(r"[a-zA-Z0-9_+/.-]+")
@@ -269,6 +269,19 @@ def run_once(options: argparse.Namespace, command: list[str], env: dict[str, str
     return outcome
 
 
+def write_rc(options: argparse.Namespace) -> Path:
+    """What the guest's shell reads at first: it has the environment of a test."""
+    perf = PERFS["base" if options.kernel.endswith("base") else "series"].path
+    module = TESTS["modules"].path / options.kernel / "set_prog_id.ko"
+    rc: Path = options.results / "shell.rc"
+    rc.write_text(f"unset PROMPT_COMMAND\nsource {TOP}/stack/guest-env\ncd {TOP}\n"
+                  f"export PATH={perf}:$PATH SELFTESTS={TESTS['selftests'].path}"
+                  f" TMPDIR=/tmp PERF_BUILDID_DIR=$HOME/debug GUEST_RESULTS={options.results}"
+                  f" KEEP=$HOME/kept BPF_CYCLES=4000 SET_PROG_ID={module}"
+                  f" PERF_BPF_BUILD={BUILD}\nmkdir -p $KEEP\n", encoding="utf-8")
+    return rc
+
+
 def run(options: argparse.Namespace) -> Outcome:
     """Boot, run the command or become the shell (ToolError: the machine around is broken)."""
     qemu = find_qemu()
@@ -287,6 +300,8 @@ def run(options: argparse.Namespace) -> Outcome:
                f"--rwdir={options.results}={options.results}", f"--qemu={qemu}",
                f"--qemu-opts={accel}"]
     if options.shell:
+        rc = write_rc(options)
+        command[command.index("--append") + 1] += f' PROMPT_COMMAND="source {rc}"'
         os.execvpe(command[0], command, env)
     init = shlex.join([str(TOP / "stack/guest-init"), str(TOP), str(options.results)])
     command += ["--verbose", "--exec", init]
@@ -315,7 +330,8 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--again", action="store_true",
                         help="a guest that did not come to the command's end, without a word of"
                              f" its kernel, runs once more; DIR/{FIRST} has what it left")
-    parser.add_argument("--shell", action="store_true", help="a shell in place of a command")
+    parser.add_argument("--shell", action="store_true",
+                        help="a shell in place of a command, with the environment of a test")
     parser.add_argument("--probe", action="store_true", help="only see if QEMU and KVM work here")
     parser.add_argument("command", nargs="*", metavar="CMD",
                         help="one word is a shell command line; more are the words of a command")

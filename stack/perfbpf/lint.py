@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Iterator
 
-from perfbpf import debug_stamp, refresh
+from perfbpf import passed, refresh
 from perfbpf import series as series_file
 from perfbpf.build import source
 from perfbpf.git import AmError, ToolError, diffstat, git, git_text, touched
@@ -36,7 +36,8 @@ ALLOWED = PATCHES / "checkpatch.allow"
 DEBIAN = PATCHES / "debian-hunks.txt"
 SNIPPET = TOP / "MAINTAINERS.snippet"
 PLAN = TOP / "tests/guest/plan"
-PLANNED = {"kselftest": refresh.SELFTESTS, "perf-shell": "tools/perf/tests/shell/",
+SHELL_TESTS = "tools/perf/tests/shell"
+PLANNED = {"kselftest": refresh.SELFTESTS, "perf-shell": f"{SHELL_TESTS}/",
            "ftrace": f"{refresh.SELFTESTS}ftrace/test.d/"}
 MEND = "mend it in build/linux, then `make refresh`"
 # Documentation/process/submitting-patches.rst: "no more than 70-75 characters".
@@ -231,6 +232,17 @@ def check_lists(patches: list[Path], files: dict[str, refresh.File]) -> Findings
             yield f"{name_of(PLAN)}: {test.name} is not in the tree: take it out, or mend it"
 
 
+def check_shell_tests(repo: Path, patches: list[Path]) -> Findings:
+    """shellcheck finds nothing in the tests of perf that the series touches, as perf's build
+    calls it (tools/perf/tests/Build)."""
+    paths = sorted({path for patch in patches for path in touched(patch)
+                    if path.startswith(f"{SHELL_TESTS}/") and (repo / path).suffix == ".sh"
+                    and (repo / path).exists()})
+    yield from [] if not paths else subprocess.run(
+        ["shellcheck", "-s", "bash", "-a", "-S", "warning", "-f", "gcc", *paths], cwd=repo,
+        stdout=subprocess.PIPE, text=True, check=False).stdout.splitlines()
+
+
 # This repository's own files
 
 def check_texts(own: list[Path]) -> Findings:
@@ -284,7 +296,9 @@ def all_findings(tmp: Path) -> Findings:
     for patch in patches:
         yield from check_message(patch)
     yield from check_checkpatch(patches)
-    make_reduced(tmp / "reduced", BASE, {path for patch in patches for path in touched(patch)})
+    # with what the tests of perf source
+    make_reduced(tmp / "reduced", BASE, {SHELL_TESTS, *(path for patch in patches
+                                                        for path in touched(patch))})
     stacks = Stacks(tmp / "reduced", series)
     try:
         whole = stacks.commit(series.names())
@@ -292,6 +306,8 @@ def all_findings(tmp: Path) -> Findings:
         yield f"{error}: {MEND}"
     else:
         files = refresh.mirrors(stacks.repo, whole)
+        git(stacks.repo, "checkout", "-q", "-f", "--detach", whole)
+        yield from check_shell_tests(stacks.repo, patches)
         yield from check_topics(series, stacks)
         yield from check_mirrors(files)
         yield from check_lists(patches, files)
@@ -309,7 +325,7 @@ def main() -> int:
         for finding in all_findings(Path(tmp)):
             count += 1
             print(f"lint: {finding}", flush=True)
-    stale = "" if count else debug_stamp.outdated()
+    stale = "" if count else passed.outdated()
     if stale:
         print(f"lint: warning: {stale}")
     print(f"lint: {count} findings, {time.monotonic() - begun:.0f} s")

@@ -8,7 +8,7 @@ from typing import Collection, NamedTuple
 from perfbpf.git import ToolError
 
 KINDS = ("kselftest", "perf-shell", "ftrace", "kunit", "script")
-WORDS = ("both", "perf", "debug")
+WORDS = ("both", "perf", "debug", "machine")
 
 
 class Entry(NamedTuple):
@@ -18,6 +18,7 @@ class Entry(NamedTuple):
     both: bool = False      # passes on the unpatched base too
     perf: bool = False      # tests perf alone: not run on the debug kernel
     debug: bool = False     # run on the debug kernel only
+    machine: bool = False   # tests perf alone, and on any kernel: run on this machine's if it can
 
     @property
     def name(self) -> str:
@@ -25,7 +26,8 @@ class Entry(NamedTuple):
         return f"{self.kind}:{self.path}"
 
 
-def read_plan(path: Path, debug: bool = False, only: Collection[str] = ()) -> list[Entry]:
+def read_plan(path: Path, debug: bool = False, only: Collection[str] | None = None
+              ) -> list[Entry]:
     """The entries of a plan in order, or those of these names: for the debug kernel all that do
     not test perf alone, for other kernels all that are not for the debug kernel.
 
@@ -43,5 +45,6 @@ def read_plan(path: Path, debug: bool = False, only: Collection[str] = ()) -> li
         if entry.name in (other.name for other in entries):
             raise ToolError(f"{path}:{number}: {entry.name} is there twice")
         entries.append(entry)
-    return [entry for entry in entries if not (entry.perf if debug else entry.debug)
-            and (not only or entry.name in only)]
+    return [entry for entry in entries
+            if not (entry.perf or entry.machine if debug else entry.debug)
+            and (only is None or entry.name in only)]

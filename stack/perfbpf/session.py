@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""stack/session, in the guest: run tests of a plan, KTAP to stdout and $GUEST_RESULTS/ktap.log.
-The exit status is 0 when nothing failed, 1 otherwise."""
+"""stack/session, in the guest, or on this machine's kernel for tests that are of perf alone: run
+tests of a plan, KTAP to stdout and $GUEST_RESULTS/ktap.log.
+The exit status is 0 when nothing failed, 1 otherwise. In the shell of `make shell`,
+`stack/session --only NAME` runs one test as `make check` does."""
 from __future__ import annotations
 
 import argparse
@@ -14,11 +16,12 @@ import time
 from pathlib import Path
 from typing import Iterable, NamedTuple, TextIO
 
-from perfbpf.paths import TOP
+from perfbpf.paths import LINUX, PERFS, TESTS, TOP
 from perfbpf.plan import Entry, read_plan
 
 KUNIT = Path("/sys/kernel/debug/kunit")
 SKIP_STATUS = {"kselftest": 4, "perf-shell": 2, "script": 2}
+GRACE_SECONDS = 5
 LATE = 124              # the status of a program that was killed at its time limit
 KEPT_LINES = 400
 
@@ -65,8 +68,14 @@ def run_program(command: list[str], cwd: Path, env: dict[str, str], seconds: flo
                 status = process.wait(seconds)
             except subprocess.TimeoutExpired:
                 status, killed = LATE, [f"killed after {seconds:.0f} s"]
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            except (SystemExit, KeyboardInterrupt):     # so the test undoes what it did
+                os.killpg(process.pid, signal.SIGTERM)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(GRACE_SECONDS)
+                raise
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
         output.seek(0)
         return status, output.read().decode(errors="replace").splitlines() + killed
 
@@ -133,14 +142,19 @@ def main() -> int:
     """Run the command line; returns the exit status."""
     parser = argparse.ArgumentParser(prog="stack/session", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("--plan", "--perf", "--selftests", "--shell-tests", "--ftrace"):
-        parser.add_argument(name, type=lambda word: Path(word).resolve(), required=True)
+    for name, default in (("--plan", TOP / "tests/guest/plan"),
+                          ("--perf", PERFS["series"].path / "perf"),
+                          ("--selftests", TESTS["selftests"].path),
+                          ("--shell-tests", LINUX / "tools/perf/tests/shell"),
+                          ("--ftrace", LINUX / "tools/testing/selftests/ftrace")):
+        parser.add_argument(name, type=lambda word: Path(word).resolve(), default=default)
     parser.add_argument("--debug", action="store_true", help="the kernel is the debug kernel")
     parser.add_argument("--seconds", type=float, default=900,
                         help="time limit of each test (default: %(default)s)")
-    parser.add_argument("--only", action="append", default=[], metavar="NAME",
+    parser.add_argument("--only", action="append", metavar="NAME",
                         help="an entry to run, as KIND:PATH; all of them without this")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     place = Place(options.perf, options.selftests, options.shell_tests, options.ftrace)
     entries = read_plan(options.plan, options.debug, options.only)
     with open(Path(os.environ["GUEST_RESULTS"]) / "ktap.log", "w", encoding="utf-8") as log:

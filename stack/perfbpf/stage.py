@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import hashlib
 import inspect
 import os
@@ -12,7 +13,6 @@ import shutil
 import subprocess
 import sys
 import time
-from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Iterator, NoReturn, Sequence
 
@@ -24,6 +24,17 @@ Run = Callable[..., Any]
 T0 = float(os.environ.setdefault("PERF_BPF_T0", str(int(time.time()))))
 JOBS = f"-j{os.cpu_count()}"
 STAMP = ".perf-bpf-stamp"     # in an output: what it was built from
+
+
+@functools.cache
+def slowness() -> float:
+    """How many times as long this machine takes as one whose bash goes through a loop of 900,000
+    turns in a second. The outermost command measures it, and what it runs inherits that."""
+    if "PERF_BPF_SLOWNESS" not in os.environ:
+        begun = time.monotonic()
+        subprocess.run(["bash", "-c", "for ((i = 0; i < 900000; i++)); do :; done"], check=True)
+        os.environ["PERF_BPF_SLOWNESS"] = f"{time.monotonic() - begun:.2f}"
+    return float(os.environ["PERF_BPF_SLOWNESS"])
 
 
 def run_command(name: str, main: Callable[[], int]) -> NoReturn:
@@ -90,7 +101,7 @@ def stage(name: str, action: Callable[[Run], object]) -> None:
     begun = time.monotonic()
     say(f"{name} (log: {os.path.relpath(log, TOP)})")
     with open(log, "w", encoding="utf-8") as output:
-        run = partial(subprocess.run, check=True, stdin=subprocess.DEVNULL, stdout=output,
+        run = functools.partial(subprocess.run, check=True, stdin=subprocess.DEVNULL, stdout=output,
                       stderr=subprocess.STDOUT, env=with_ccache())
         try:
             action(run)

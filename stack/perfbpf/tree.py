@@ -74,6 +74,11 @@ def edited() -> str:
     return ""
 
 
+def is_as_patches_say() -> bool:
+    """Is build/linux what patches/ make of the base, or is it still to be made?"""
+    return not LINUX.exists() or (noted()[:1] == [series.read().sha()] and not edited())
+
+
 def ensure() -> None:
     """Make build/linux what patches/ say (ToolError: work would be lost)."""
     with locked("tree"):

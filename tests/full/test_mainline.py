@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Mainline's own tests on the base and on the series, compared: `make mainline`, or some of
-the groups below with `make mainline T="ftrace livepatch"`.
+the groups below with `make mainline GROUP="ftrace livepatch"`.
 
 Two kernels with the same options (stack/configs/mainline.config on top of the guest's) run
 the same tests, those of the base's tree, both at once. A test that the series loses runs
@@ -56,7 +56,7 @@ GROUPS = {
     # only if asked for: its build and its run each take as long as all others together
     "test_progs": Group(120, 14400),
 }
-CHOSEN = os.environ.get("PERF_BPF_TOPIC", "").split() or list(GROUPS)[:-1]
+CHOSEN = os.environ.get("PERF_BPF_GROUP", "").split() or list(GROUPS)[:-1]
 BOOT = "until dmesg | grep -q 'kallsyms_selftest: [fa]'; do sleep 2; done;" \
     " cat /sys/kernel/debug/kunit/*/results; dmesg"
 TEST_BPF = "n=$(dmesg | wc -l); modprobe test_bpf test_suite={} && rmmod test_bpf; s=$?;" \

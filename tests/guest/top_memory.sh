@@ -6,6 +6,10 @@
 # is free in its heap after the first thousands is enough for those that follow. With -C
 # it has no ring buffer on the CPU where they end.
 #
+# Whatever else runs on the machine gets samples too, and perf top reads the symbols of its
+# files once: a compiler's are megabytes. What is not freed is so in each round, so the round
+# in which perf top grew least is judged.
+#
 # TOP_PROGRAMS (2000) is how many, in each round.
 set -u
 
@@ -24,23 +28,29 @@ round()
 	awk '/^VmRSS:/ { print $2 }' "/proc/$top/status"
 }
 
-# judge ROUNDS ARG...: perf top with these arguments after so many rounds, and the next two
+# judge ROUNDS ARG...: perf top with these arguments after so many rounds, and the next ones
 judge()
 {
-	local i before after grown
+	local i before after grown least
 
 	: >"$dir/shown"
 	start_top "${@:2}" -z -F 99 || exit 1
 	for ((i = 0; i < $1; i++)); do
 		round "$programs" >/dev/null || exit 1
 	done
-	before=$(round "$programs") && after=$(round "$programs") || exit 1
+	before=$(round "$programs") || exit 1
+	for ((i = 0; i < 5; i++)); do
+		after=$(round "$programs") || exit 1
+		grown=$(((after - before) * 1024 / programs))
+		echo "perf top ${*:2}: $before KiB, $after KiB after $programs programs more:" \
+			"$grown bytes each"
+		((i && grown > least)) || least=$grown
+		((least > max_bytes)) || break
+		before=$after
+	done
 	kill "$top"
 	wait "$top" 2>/dev/null
-	grown=$(((after - before) * 1024 / programs))
-	echo "perf top ${*:2}: $before KiB after $programs programs," \
-		"$after KiB after as many more: $grown bytes each"
-	((grown <= max_bytes)) || failed=1
+	((least <= max_bytes)) || failed=1
 }
 
 judge 2 -a

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from perfbpf import check, stage
+from perfbpf import check, passed, stage
 from perfbpf.git import ToolError, git
 from perfbpf.paths import TOP
 from toy import copy_tooling, gone
@@ -28,6 +28,8 @@ def test_stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     """Stages wait for what they need, and end at limits; the report says how, and what failed."""
     def run(*lanes: list[Any], minutes: float = 1) -> tuple[dict[str, str], str]:
         runner = check.Runner(check.Kind("", lanes), "")
+        monkeypatch.setattr(check, "LEAST", 0.5)
+        monkeypatch.setattr(check, "MARGIN", 1)
         runner.deadline = time.time() + 60 * minutes
         runner.run()
         assert not check.report(runner)
@@ -55,6 +57,31 @@ def test_stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                    "c": "all took too long"}
     _, said = run([Stage("t", 60, tests="tests/test_toy.py")])
     assert not [line for line in REPORT if line not in said], said
+
+
+def test_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stage that has passed with all as it is now is left out, and takes no time; one that has
+    not runs, and is noted if it passes, with the number that it began with."""
+    ran = tmp_path / "ran"
+    monkeypatch.setattr(check, "BUILD", tmp_path)
+    monkeypatch.setattr(passed, "FILE", tmp_path / "passed")
+    monkeypatch.setattr(passed, "begin", lambda name: f"{ran.stat().st_size:064x}")
+    (tmp_path / "logs").mkdir()
+    ran.touch()
+    script = tmp_path / "script"
+    kind = check.Kind("", [[Stage("x", 9, str(script), passed="configuration")]])
+    for text, times, outcome in (("exit 1", 1, "failed (1)"), ("exit 0", 2, "passed"),
+                                 ("exit 0", 3, "passed")):
+        script.write_text(f"#!/bin/sh\necho >>{ran}\n{text}\n")
+        script.chmod(0o755)
+        assert check.expected(kind) > 0
+        runner = check.Runner(kind, "")
+        runner.run()
+        assert runner.ended["x"][0] == outcome and ran.stat().st_size == times
+    passed.write("configuration", f"{3:064x}")
+    assert not check.expected(kind)
+    runner.run()
+    assert runner.ended["x"][0] == "passed" and ran.stat().st_size == 3
 
 
 def test_interrupted(tmp_path: Path) -> None:

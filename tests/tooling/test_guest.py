@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
 """stack/guest with a fake QEMU and a fake virtme-ng; stack/session."""
+import os
 import signal
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
+import guest_host
 import ktap
+import machine
+import test_plan
 from perfbpf import git, session
 from perfbpf.guest import Outcome, find_splats, judge
 from perfbpf.paths import TOP
@@ -110,3 +116,24 @@ def test_session(tmp_path: Path) -> None:
         log.write_text(text)
         with pytest.raises(git.ToolError, match="log:[12]: "):
             read_plan(log)
+
+
+def test_machine_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing ran on this machine's kernel, an earlier run's results do not count; a signal
+    ends a test so that it can undo what it did."""
+    monkeypatch.setattr(guest_host, "BUILD", tmp_path)
+    monkeypatch.setattr(machine, "MOUNTED", ["false"])
+    (log := tmp_path / "results/machine/ktap.log").parent.mkdir(parents=True)
+    log.write_text("KTAP version 1\n1..1\nok 1 script:x\n")
+    ended = test_plan.MachineRuns("", name="machine").run([Entry("script", "x")])
+    assert ended.errors and not ended.tests
+    for name, text in (("plan", "kselftest x\n"), ("x", f"#!/bin/bash\ntrap 'echo >{tmp_path}/"
+                       f"undone; exit' TERM\necho >{tmp_path}/begun\nsleep 99 & wait\n")):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    with subprocess.Popen([TOP / "stack/session", "--plan", tmp_path / "plan", "--selftests",
+                           tmp_path], env={**os.environ, "GUEST_RESULTS": str(tmp_path)}) as run:
+        while not (tmp_path / "begun").exists() and run.poll() is None:
+            time.sleep(0.1)
+        run.terminate()
+    assert (tmp_path / "undone").exists()

@@ -137,7 +137,8 @@ def fixture_whole(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     # with alternates that are relative, a copy of the toy is whole
     toy.shell("echo '# tree' $(git rev-parse base^{tree}) >../../patches/debian-hunks.txt;"
               " cd ../..; stack/refresh; PYTHONPATH=stack python3 -B -c 'from perfbpf import"
-              " debug_stamp as d; d.write(d.kernel_code())'; git add -A; git commit -qm toy; echo"
+              " passed as p; p.write(\"debug\", p.begin(\"debug\"))'; git add -A;"
+              " git commit -qm toy; echo"
               " ../../../base/.git/objects >build/linux/.git/objects/info/alternates")
     return toy
 
