@@ -276,8 +276,8 @@ TEST_F_TIMEOUT(snapshot, goes_on_where_the_ring_was_full, TEST_S)
 	for (i = 0; i < self->rings.nr_recs; i++) {
 		rec = &self->rings.recs[i];
 		if (ksym_rec__is(rec, false) && strstr(rec->name, "_ksym_snap"))
-			ksymbols += !!(rec->k.flags &
-				       PERF_RECORD_KSYMBOL_FLAGS_SNAPSHOT);
+			ksymbols += !rec->k.flags &&
+				    rec->misc & PERF_RECORD_MISC_KSYMBOL_SNAPSHOT;
 		if (rec->type == PERF_RECORD_BPF_EVENT &&
 		    rec->k.ksym_type == PERF_BPF_EVENT_PROG_LOAD)
 			loads++;

@@ -40,7 +40,7 @@ static void complain(struct ksym_play *p, const char *what, const struct ksym_te
 
 static int register_text(struct ksym_play *p, const struct ksym_rec *rec)
 {
-	bool again = rec->k.flags & PERF_RECORD_KSYMBOL_FLAGS_SNAPSHOT;
+	bool again = rec->misc & PERF_RECORD_MISC_KSYMBOL_SNAPSHOT;
 	struct ksym_text *t;
 	size_t i;
 

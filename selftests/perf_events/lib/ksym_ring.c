@@ -228,7 +228,7 @@ static int parse_record(struct ksym_rings *r, const char *buf)
 {
 	const struct perf_event_header *hdr = (const void *)buf;
 	const char *body = buf + sizeof(*hdr);
-	struct ksym_rec rec = { .type = hdr->type };
+	struct ksym_rec rec = { .type = hdr->type, .misc = hdr->misc };
 	size_t name_len;
 	int err;
 

@@ -26,6 +26,7 @@ struct ksym_rec {
 	__u32 type;		/* PERF_RECORD_KSYMBOL, _SAMPLE, _BPF_EVENT, _MMAP2,
 				 * _TEXT_POKE
 				 */
+	__u16 misc;		/* PERF_RECORD_MISC_* */
 	__u64 time;		/* CLOCK_MONOTONIC, ns */
 	size_t seq;		/* order of reading, for records of the same time */
 	struct ksym_body k;	/* k and name are for KSYMBOL and the kernel's MMAP2;

@@ -28,7 +28,7 @@ bool ksym_rec__is_replay(const struct ksym_rec *rec)
 {
 	return rec->type == PERF_RECORD_MMAP2 ||
 	       (ksym_rec__is(rec, false) &&
-		rec->k.flags & PERF_RECORD_KSYMBOL_FLAGS_SNAPSHOT);
+		rec->misc & PERF_RECORD_MISC_KSYMBOL_SNAPSHOT);
 }
 
 int ksym_set__read_snapshot(struct ksym_set *set, const struct ksym_rings *rings, size_t from)

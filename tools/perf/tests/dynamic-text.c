@@ -188,8 +188,7 @@ static int replayed_text(struct machine *machine)
 
 	TEST_ASSERT_EQUAL("filter", process_ksymbol(machine, "filter", BASE, 0x40, cbpf, 0), 0);
 	map = maps__find(machine__kernel_maps(machine), BASE);
-	TEST_ASSERT_EQUAL("replay", process_ksymbol(machine, "filter", BASE, 0x40, cbpf,
-						    PERF_RECORD_KSYMBOL_FLAGS_SNAPSHOT), 0);
+	TEST_ASSERT_EQUAL("again", process_ksymbol(machine, "filter", BASE, 0x40, cbpf, 0), 0);
 	again = maps__find(machine__kernel_maps(machine), BASE);
 	same = map && RC_CHK_EQUAL(map, again);
 	map__put(map);

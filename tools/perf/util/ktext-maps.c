@@ -63,7 +63,7 @@ static bool ksymbol__is_in_kcore(const struct perf_record_ksymbol *ksymbol,
 	if (is_bpf_dispatcher(ksymbol->name))
 		return false;
 
-	return (ksymbol->flags & PERF_RECORD_KSYMBOL_FLAGS_SNAPSHOT) ||
+	return (ksymbol->header.misc & PERF_RECORD_MISC_KSYMBOL_SNAPSHOT) ||
 	       (sample && sample->time == 0);
 }
 
