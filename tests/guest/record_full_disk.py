@@ -17,12 +17,13 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import List
+from typing import Dict, List
 
 PROGRAMS = 200
 RECORD = ["perf", "record", "-a", "-g", "-F", "9999", "-e", "cpu-clock"]
-WAYS = {"plain": [], "compressed": ["-z"], "by size": ["--switch-output=1M"],
-        "by time": ["--switch-output=1s"], "threads": ["--threads"]}
+WAYS: Dict[str, List[str]] = {
+    "plain": [], "compressed": ["-z"], "by size": ["--switch-output=1M"],
+    "by time": ["--switch-output=1s"], "threads": ["--threads"]}
 LIMIT = 120                     # seconds for a recording that nobody else ends
 SECONDS = 3600                  # how long the load runs, if perf does not end
 

@@ -3,7 +3,8 @@
 # Do the distribution's perf and this one, years apart, get along? Both record on this
 # kernel, this one to a file and to a pipe. What they recorded goes to the directory
 # KEEP, and tests/kernel/test_guest.py lets both read it on the host: they have to find the same
-# samples.
+# samples. A BPF program that exists before perf starts has a name in all of them, for other
+# readers of perf.data too.
 set -u
 
 keep=${KEEP:?names no directory for what is judged on the host}
@@ -14,7 +15,15 @@ old=/usr/bin/perf
 }
 "$old" --version
 dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+coproc existing {
+	PYTHONPATH=$(dirname "$0") exec python3 -c "import bpf_syscalls, sys
+program = bpf_syscalls.load_program('existed')
+print(program, flush=True)
+sys.stdin.read()"
+}
+# shellcheck disable=SC2154	# coproc assigns existing_PID
+trap 'kill "$existing_PID"; rm -rf "$dir"' EXIT
+read -r -u "${existing[0]}" || exit 1
 
 # record PERF FILE: FILE may be -, for a pipe
 record()

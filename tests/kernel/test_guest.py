@@ -8,6 +8,7 @@ import pathlib
 import random
 import re
 import shutil
+import struct
 import subprocess
 
 import pytest
@@ -27,6 +28,7 @@ ENTRIES = [entry for entry in read_plan(host.PLAN) if not machine.runs_here(entr
 # when it has passed with all as it is now.
 BPF_PROGS = "script:bpf_progs.sh"
 OLD_PERF = pathlib.Path("/usr/bin/perf")
+RECORD_KSYMBOL, KSYMBOL_BPF = 17, 1     # PERF_RECORD_KSYMBOL, PERF_RECORD_KSYMBOL_TYPE_BPF
 
 
 @pytest.fixture(scope="module", name="bpf_progs")
@@ -139,6 +141,30 @@ def samples(perf: pathlib.Path, data: pathlib.Path, pipe: bool) -> tuple[int, in
     assert done.returncode == 0, f"{perf} script: {done.stderr[-2000:]}"
     lines = re.findall("^ *[0-9a-f].*", done.stdout, re.M)
     return len(lines), sum("bpf_prog_" in line for line in lines)
+
+
+def names_of_other_readers(data: pathlib.Path) -> list[str]:
+    """The names of BPF functions in a file, as google/perf_data_converter takes them: of
+    KSYMBOL records without any flag."""
+    raw = data.read_bytes()
+    at, size = struct.unpack_from("<QQ", raw, 40)
+    end, names = at + size, []
+    while at < end:
+        kind, _, length = struct.unpack_from("<IHH", raw, at)
+        if kind == RECORD_KSYMBOL:
+            ksym_type, flags = struct.unpack_from("<HH", raw, at + 20)
+            if ksym_type == KSYMBOL_BPF and not flags:
+                names.append(raw[at + 24:at + length].split(b"\0")[0].decode())
+        at += length
+    return names
+
+
+def test_other_readers(session: host.Session, tmp_path: pathlib.Path) -> None:
+    """A program that was loaded before perf started has a name for readers that know the flags
+    of mainline only."""
+    require(session, "record_old_perf.sh")
+    names = names_of_other_readers(kept(session, "new.data", tmp_path))
+    assert any(name.endswith("_existed") for name in names), names
 
 
 def test_old_perf(session: host.Session, tmp_path: pathlib.Path) -> None:
