@@ -150,6 +150,22 @@ static int bpf_view__insert_insns(struct bpf_view *view, struct list_head *befor
 	return err;
 }
 
+/* A line has the BPF instructions up to those of the next one, or to the end of the program. */
+static u32 bpf_view__line_end(const struct bpf_view *view, const struct bpf_line *line)
+{
+	u32 nr, end = view->xlated->nr;
+	const struct bpf_line *lines;
+
+	if (!end)
+		return 0;
+	nr = dso__bpf_lines(map__dso(view->args->ms->map), 0, ULLONG_MAX, &lines);
+	for (u32 i = 0; i < nr; i++) {
+		if (lines[i].insn_off > line->insn_off)
+			end = min(end, lines[i].insn_off);
+	}
+	return end;
+}
+
 /*
  * Insert the lines whose code begins in [start, end), with their BPF instructions. Some
  * instructions have no code: their line begins where the next one does.
@@ -169,7 +185,7 @@ static int bpf_view__insert_lines(struct bpf_view *view, struct list_head *befor
 					   bpf_view__insert_no_source(view, before);
 		if (!err)
 			err = bpf_view__insert_insns(view, before, line->insn_off,
-						     line->insn_off + line->nr_insns);
+						     bpf_view__line_end(view, line));
 	}
 	return err;
 }

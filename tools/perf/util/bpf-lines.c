@@ -36,23 +36,10 @@ static bool bpf_line__init(struct bpf_line *line, const struct btf *btf,
 
 	line->addr = addr;
 	line->insn_off = linfo->insn_off;
-	line->nr_insns = 0;
 	line->file = known ? file : "";
 	line->text = known ? text : "";
 	line->line = known ? BPF_LINE_INFO_LINE_NUM(linfo->line_col) : 0;
 	return known;
-}
-
-/* A line has the instructions up to the next one's. @lines is in the order of the file. */
-static void bpf_lines__count_insns(struct bpf_lines *lines, u32 prog_len)
-{
-	for (u32 i = 0; i < lines->nr; i++) {
-		u32 start = lines->line[i].insn_off;
-		u32 end = i + 1 < lines->nr ? lines->line[i + 1].insn_off : prog_len;
-
-		if (start < end)
-			lines->line[i].nr_insns = end - start;
-	}
 }
 
 static int bpf_line__cmp(const void *a, const void *b)
@@ -88,7 +75,6 @@ static struct bpf_lines *bpf_lines__new(const struct bpf_prog_info *info,
 			unknown++;
 	}
 	lines->nr = nr;
-	bpf_lines__count_insns(lines, info->xlated_prog_len / sizeof(struct bpf_insn));
 	if (unknown)
 		pr_debug("BPF program %u: %u of %u source lines have no file name or text in its BTF\n",
 			 info->id, unknown, nr);

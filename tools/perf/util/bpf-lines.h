@@ -24,7 +24,6 @@ struct dso;
  * @text: text of the line; empty if the compiler could not read it
  * @line: number of the line in @file, from 1
  * @insn_off: number of its first BPF instruction in the program, from 0
- * @nr_insns: number of its BPF instructions
  *
  * The strings come from the BTF in a file, which may be crafted: pass them through
  * strreplace_controls() before printing them.
@@ -35,7 +34,6 @@ struct bpf_line {
 	const char	*text;
 	u32		line;
 	u32		insn_off;
-	u32		nr_insns;
 };
 
 #ifdef HAVE_LIBBPF_SUPPORT

@@ -63,13 +63,7 @@ bool dso__is_bpf_text(const struct dso *dso)
  */
 void bpf_prog__get_tag(const struct bpf_prog *prog, char buf[BPF_PROG_TAG_SIZE])
 {
-	static const char digits[] = "0123456789abcdef";
-
-	for (size_t i = 0; i < BPF_TAG_SIZE; i++) {
-		buf[2 * i] = digits[prog->tag[i] >> 4];
-		buf[2 * i + 1] = digits[prog->tag[i] & 15];
-	}
-	buf[2 * BPF_TAG_SIZE] = '\0';
+	scnprintf_hex(buf, BPF_PROG_TAG_SIZE, prog->tag, BPF_TAG_SIZE);
 }
 
 /**

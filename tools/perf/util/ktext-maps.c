@@ -252,7 +252,8 @@ int machine__process_ksymbol(struct machine *machine, union perf_event *event,
 			     struct perf_sample *sample)
 {
 	const struct perf_record_ksymbol *ksymbol = &event->ksymbol;
-	char *name;
+	const char *name = ksymbol->name;
+	char *copy = NULL;
 	int err;
 
 	if (dump_trace)
@@ -280,12 +281,14 @@ int machine__process_ksymbol(struct machine *machine, union perf_event *event,
 		return machine__process_ksymbol_unregister(machine, ksymbol);
 
 	/* the event is mapped from a file, which may be read-only */
-	name = strreplace_controls(strdup(ksymbol->name));
-	if (!name)
-		return -ENOMEM;
+	if (!is_printable_ascii(name)) {
+		name = copy = strreplace_controls(strdup(name));
+		if (!name)
+			return -ENOMEM;
+	}
 
 	err = machine__process_ksymbol_register(machine, ksymbol, sample, name);
-	free(name);
+	free(copy);
 	return err;
 }
 
