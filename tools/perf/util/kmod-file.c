@@ -49,7 +49,7 @@ struct kmod_file {
 
 /* The last directory that was read, that of one kernel release as a rule */
 static struct {
-	struct mutex		lock;
+	struct mutex		lock;	/* for all of it */
 	struct list_head	files;
 	char			dir[PATH_MAX];
 } kmod_dir = {

@@ -282,9 +282,10 @@ int machine__process_ksymbol(struct machine *machine, union perf_event *event,
 
 	/* the event is mapped from a file, which may be read-only */
 	if (!is_printable_ascii(name)) {
-		name = copy = strreplace_controls(strdup(name));
-		if (!name)
+		copy = strreplace_controls(strdup(name));
+		if (!copy)
 			return -ENOMEM;
+		name = copy;
 	}
 
 	err = machine__process_ksymbol_register(machine, ksymbol, sample, name);
