@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import shutil
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Sequence, Union
 
@@ -23,7 +24,7 @@ from test_kernel_symbols import FEAT_BUILD_ID, build_id_feature
 from test_ksymbol import shares
 from x86 import RET, mov
 
-KSYMBOL_SNAPSHOT = 2
+MISC_KSYMBOL_SNAPSHOT = 1 << 13      # PERF_RECORD_MISC_KSYMBOL_SNAPSHOT
 BASE = 0xffffffffc0010000
 LENGTH = 0x40
 CODE = mov(0x7171) + RET
@@ -38,6 +39,12 @@ def module(name: str, addr: int, length: int) -> Record:
     """The map of a kernel module."""
     return Record(pd.RECORD_MMAP, pd.MISC_KERNEL,
                   struct.pack("<iIQQQ", -1, 0, addr, length, 0) + pd.padded_name(f"[{name}]"))
+
+
+def replayed(name: str, addr: int, length: int, ksym_type: int = pd.KSYMBOL_BPF) -> pd.Record:
+    """A KSYMBOL of text that existed before, as the kernel replays it."""
+    return replace(pd.ksymbol(name, addr, length, ksym_type=ksym_type),
+                   misc=MISC_KSYMBOL_SNAPSHOT)
 
 
 def file_of(records: Sequence[Union[Record, Sample]], programs: Sequence[Program] = ()) -> PerfData:
@@ -140,7 +147,7 @@ def test_event_of_another_program(tmp_path: Path) -> None:
 def test_snapshot_after_synthesis(tmp_path: Path) -> None:
     """What is told again is what it was: its program info is not lost."""
     known = program(7, "known")
-    again = pd.ksymbol(known.symbol(0), BASE, len(CODE), KSYMBOL_SNAPSHOT)
+    again = replayed(known.symbol(0), BASE, len(CODE))
     file = file_of([*pd.load_records(known), again, Sample(BASE + 5)], [known])
     result = perf(tmp_path, file, "annotate", "--stdio", "-s", known.symbol(0))
     assert movs_in(result.out) == [0x7171], str(result)
@@ -149,7 +156,7 @@ def test_snapshot_after_synthesis(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ksym_type", [pd.KSYMBOL_CBPF, pd.KSYMBOL_THUNK], ids=("cbpf", "thunk"))
 def test_new_types(ksym_type: int, tmp_path: Path) -> None:
     """Classic BPF and thunks have a name for as long as they live."""
-    file = file_of([pd.ksymbol("its_thunks", BASE, LENGTH, KSYMBOL_SNAPSHOT, ksym_type),
+    file = file_of([replayed("its_thunks", BASE, LENGTH, ksym_type),
                     Sample(BASE + 8),
                     pd.ksymbol("its_thunks", BASE, LENGTH, pd.KSYMBOL_UNREGISTER, ksym_type),
                     pd.ksymbol("bpf_prog_1_next", BASE, LENGTH), Sample(BASE + 8)])
@@ -160,10 +167,10 @@ def test_new_types(ksym_type: int, tmp_path: Path) -> None:
 
 def test_dump_names_types(tmp_path: Path) -> None:
     """perf script -D says what the numbers mean."""
-    file = file_of([pd.ksymbol("a", BASE, LENGTH, KSYMBOL_SNAPSHOT, pd.KSYMBOL_CBPF),
+    file = file_of([replayed("a", BASE, LENGTH, pd.KSYMBOL_CBPF),
                     pd.ksymbol("b", BASE, LENGTH, pd.KSYMBOL_UNREGISTER, 3)])
     shown = perf(tmp_path, file, "script", "-D")
-    assert "type 4 flags 0x2 name a (cbpf, snapshot)" in shown.out, str(shown)
+    assert "type 4 flags 0x0 name a (cbpf, snapshot)" in shown.out, str(shown)
     assert "type 3 flags 0x1 name b (module, unregister)" in shown.out, str(shown)
 
 
@@ -218,7 +225,7 @@ def test_survives_kcore(loaded: bool, ksym_type: int, tmp_path: Path) -> None:
 def test_out_of_line_code_of_kcore(loaded: bool, tmp_path: Path) -> None:
     """What a snapshot says was there before: the copy has its name and its bytes."""
     kernel = Sample(pd.KERNEL_START + 0x1008)
-    again = pd.ksymbol("replayed", BASE + 0x4000, LENGTH, KSYMBOL_SNAPSHOT, pd.KSYMBOL_OOL)
+    again = replayed("replayed", BASE + 0x4000, LENGTH, pd.KSYMBOL_OOL)
     file = file_of([*[kernel] * loaded, again, *[kernel] * (not loaded), Sample(BASE + 0x4008)])
     assert with_kcore(tmp_path, file) == {"schedule": "50.00%", "before": "50.00%"}
 
@@ -246,7 +253,7 @@ def write_cached_kcore(work: Path, file: PerfData) -> Path:
 @pytest.mark.parametrize("own", [True, False], ids=("own", "cached"))
 def test_image_has_the_code_of_its_recording(own: bool, tmp_path: Path) -> None:
     """A copy of another time may have other code there, as /proc/kcore has: none is better."""
-    file = file_of([pd.ksymbol("bpf_trampoline_1", BASE, LENGTH, KSYMBOL_SNAPSHOT),
+    file = file_of([replayed("bpf_trampoline_1", BASE, LENGTH),
                     Sample(pd.KERNEL_START + 0x1008), Sample(BASE + 5)])
     copy = write_cached_kcore(tmp_path, file)
     write_text(copy, BASE, CODE)
@@ -263,7 +270,7 @@ def test_image_has_the_code_of_its_recording(own: bool, tmp_path: Path) -> None:
 def test_out_of_line_code_of_another_time(loaded: bool, tmp_path: Path) -> None:
     """A snapshot does not say what was there when that copy was made, nor its name."""
     kernel = Sample(pd.KERNEL_START + 0x1008)
-    again = pd.ksymbol("replayed", BASE + 0x4000, LENGTH, KSYMBOL_SNAPSHOT, pd.KSYMBOL_OOL)
+    again = replayed("replayed", BASE + 0x4000, LENGTH, pd.KSYMBOL_OOL)
     write_cached_kcore(tmp_path, file_of([
         *[kernel] * loaded, again, *[kernel] * (not loaded), Sample(BASE + 0x4008)]))
     result = run_perf(tmp_path, ["report", "-i", "perf.data/data", "--stdio", "--sort", "sym"])
@@ -286,7 +293,7 @@ def test_modules_of_the_copy_in_use(known: bool, tmp_path: Path) -> None:
 
 def test_poked_bytes_only(tmp_path: Path) -> None:
     """Of out of line code that was there before, what is poked is known; the rest is not zeros."""
-    page = pd.ksymbol("kprobe_insn_page", BASE, 0x1000, KSYMBOL_SNAPSHOT, pd.KSYMBOL_OOL)
+    page = replayed("kprobe_insn_page", BASE, 0x1000, pd.KSYMBOL_OOL)
     poked, end = BASE + 0x10, BASE + 0x15
     file = file_of([page, Sample(poked), pd.text_poke(poked, b"", mov(0x7171)), Sample(poked),
                     Sample(poked - 1), Sample(end), Sample(BASE + 0x100)])
@@ -298,7 +305,7 @@ def test_poked_bytes_only(tmp_path: Path) -> None:
 def test_image_ends_with_its_map(tmp_path: Path) -> None:
     """Other text takes its end: samples of what is gone are not those of the last line."""
     end = BASE + len(CODE)
-    file = file_of([pd.ksymbol("its_thunks", BASE, 0xffffffff, KSYMBOL_SNAPSHOT, pd.KSYMBOL_THUNK),
+    file = file_of([replayed("its_thunks", BASE, 0xffffffff, pd.KSYMBOL_THUNK),
                     Sample(BASE), Sample(end + 8), pd.ksymbol("bpf_prog_1_next", end, LENGTH)])
     write_kcore(tmp_path, file)
     write_text(tmp_path / "perf.data/kcore_dir", BASE, CODE)
