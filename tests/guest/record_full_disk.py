@@ -46,14 +46,15 @@ def perf(*args: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(["perf", *args], capture_output=True, text=True, check=False)
 
 
-def check_file(path: Path, may_be_empty: bool) -> List[str]:
-    """Return what is wrong with a file; the disk may have been full before its first sample."""
+def check_file(path: Path, short: bool) -> List[str]:
+    """Return what is wrong with a file; a short one may have a few samples, or none."""
     name = "bpf_prog_[0-9a-f]{16}_F"
     report = perf("report", "-i", str(path), "--stdio", "--no-children", "-g", "none",
                   "--sort", "sym")
     found = re.search(rf"^ +([0-9.]+)% +\[k\] ({name})", report.stdout, re.M)
-    if may_be_empty and "data has no samples" in report.stderr:
-        print(f"{path.name}: no samples")
+    if short and ("data has no samples" in report.stderr or
+                  not found and not report.returncode and "Samples: " in report.stdout):
+        print(f"{path.name}: no samples of the hot program")
         return []
     if report.returncode or not found or float(found[1]) < 1:
         return [f"{path.name}: no share of the hot program: status {report.returncode}\n"

@@ -218,16 +218,26 @@ def test_ring_buffers_of_one_thread(tmp_path: Path) -> None:
 
 SLOW = ("-a", "-e", "cpu-clock", "-F", "10")
 BYTES_OF_SAMPLES = 8 << 10      # no 10 samples a second make as many in two seconds
+TASKS = 300
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="recording all tasks needs root")
 def test_files_smaller_than_their_beginning(tmp_path: Path) -> None:
-    """--switch-output=SIZE: what each file begins with, such as maps, does not end it."""
-    assert run_perf(tmp_path, ["record", *SLOW, "-o", "perf.data", "--", "true"]).status == 0
-    size = (tmp_path / "perf.data").stat().st_size
-    assert size > 2 * BYTES_OF_SAMPLES, size
-    result = run_perf(tmp_path, ["record", *SLOW, f"--switch-output={size // 2}B", "-o", "many",
-                                 "--", "sleep", "2"])
+    """--switch-output=SIZE: what each file begins with, such as maps, does not end it.
+
+    There are many tasks, so that what others on the machine do meanwhile is less than that.
+    """
+    tasks = [subprocess.Popen(["sleep", "60"]) for _ in range(TASKS)]
+    try:
+        assert run_perf(tmp_path, ["record", *SLOW, "-o", "perf.data", "--", "true"]).status == 0
+        size = (tmp_path / "perf.data").stat().st_size
+        assert size > 2 * BYTES_OF_SAMPLES, size
+        result = run_perf(tmp_path, ["record", *SLOW, f"--switch-output={size // 2}B", "-o",
+                                     "many", "--", "sleep", "2"])
+    finally:
+        for task in tasks:
+            task.kill()
+            task.wait()
     assert result.status == 0, str(result)
     # the last one is begun at the end
     assert len(list(tmp_path.glob("many.*"))) <= 2, str(result)
