@@ -52,13 +52,16 @@ def check_file(path: Path, short: bool) -> List[str]:
     report = perf("report", "-i", str(path), "--stdio", "--no-children", "-g", "none",
                   "--sort", "sym")
     found = re.search(rf"^ +([0-9.]+)% +\[k\] ({name})", report.stdout, re.M)
-    if short and ("data has no samples" in report.stderr or
-                  not found and not report.returncode and "Samples: " in report.stdout):
-        print(f"{path.name}: no samples of the hot program")
+    if short and "data has no samples" in report.stderr:
+        print(f"{path.name}: no samples")
+        return []
+    nameless = re.findall(r"^.*% +\[k\] 0x[0-9a-f]+", report.stdout, re.M)
+    if short and not report.returncode and not found and not nameless:
+        print(f"{path.name}: the hot program did not run")
         return []
     if report.returncode or not found or float(found[1]) < 1:
         return [f"{path.name}: no share of the hot program: status {report.returncode}\n"
-                f"{report.stdout[:800]}{report.stderr[:800]}"]
+                f"{report.stdout[:800]}{report.stderr[:800]}{nameless[:5]}"]
     code = perf("annotate", "-i", str(path), "--stdio", "-s", found[2])
     if code.returncode or "imul" not in code.stdout:
         return [f"{path.name}: no code of {found[2]}: status {code.returncode}\n"
