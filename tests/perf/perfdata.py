@@ -421,10 +421,10 @@ def text_poke(addr: int, old: bytes, new: bytes) -> Record:
                   packed("QHH", addr, len(old), len(new), tail=tail))
 
 
-def feature_part(feat: int, size: int, offset: int, data: bytes) -> Record:
+def feature_part(feat: int, size: int, offset: int, data: bytes, kind: int = 0) -> Record:
     """A part of a feature of size bytes, padded as the last one is."""
     return Record(RECORD_FEATURE, 0,
-                  packed("QIIQQ", feat, 0, 0, size, offset,
+                  packed("QIIQQ", feat, 0, kind, size, offset,
                          tail=data + bytes(-len(data) % 8)),
                   trailer=False)
 
@@ -443,10 +443,17 @@ def bpf_counts(nr: int, counts: bytes) -> Record:
                                                    tail=counts), trailer=False)
 
 
-def feature_parts(feat: int, blob: bytes, step: int = 64) -> list[Record]:
+def feature_parts(feat: int, blob: bytes, step: int = 64, kind: int = 0) -> list[Record]:
     """All parts of a feature, of step bytes each (a multiple of 8)."""
-    return [feature_part(feat, len(blob), at, blob[at:at + step])
+    return [feature_part(feat, len(blob), at, blob[at:at + step], kind)
             for at in range(0, len(blob), step)]
+
+
+def zstd_frame(content: bytes) -> bytes:
+    """A zstd frame (RFC 8878) that says how long its content is, and has it in one raw block."""
+    assert len(content) < 1 << 17
+    return (struct.pack("<IBI", 0xfd2fb528, 0xa0, len(content)) +
+            (len(content) << 3 | 1).to_bytes(3, "little") + content)
 
 
 @dataclass

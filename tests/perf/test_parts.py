@@ -52,6 +52,34 @@ def test_code_when_info_comes_late(tmp_path: Path) -> None:
     assert len(code) == 1, lines
 
 
+ZSTD_PART = 2
+
+
+def compressed(frame: bytes) -> list[Record]:
+    """The info of the program, as perf record writes it to the data of a file."""
+    return pd.feature_parts(pd.FEAT_BPF_PROG_INFO, frame, kind=ZSTD_PART)
+
+
+def test_compressed_info(tmp_path: Path) -> None:
+    """A program has lines if its info is compressed, and its BTF is not."""
+    frame = pd.zstd_frame(pd.feat_prog_info([PROGRAM]))
+    lines = script(tmp_path, "ip,srcline", *BTF, *compressed(frame), Sample(MAIN + 1), *ROUNDS)
+    assert lines[-1] == "prog.c:7", lines
+
+
+@pytest.mark.parametrize("frame", [
+    b"\xff" * 200, pd.zstd_frame(b"")[:-1], pd.zstd_frame(bytes(100))[:50],
+    struct.pack("<IBIQ", 0xfd2fb528, 0xa0, 0xffffffff, 0)],
+    ids=["noise", "empty", "cut", "huge"])
+def test_damaged_compression(frame: bytes, tmp_path: Path) -> None:
+    """It is told, and what follows is read."""
+    PerfData([], [pd.mmap_kernel(), pd.comm("perf-bpf"), *pd.load_records(PROGRAM),
+                  *compressed(frame), *INFO, *BTF, Sample(MAIN + 1)]).write(tmp_path / "perf.data")
+    done = run_perf(tmp_path, ["script", "-i", "perf.data", "-F", "ip,srcline"])
+    assert done.status == 0 and "prog.c:7" in done.out, done
+    assert "Cannot decompress BPF_PROG_INFO" in done.err, done
+
+
 def test_data_that_ends_within_a_feature(tmp_path: Path) -> None:
     """It is told, and how much of the feature there is."""
     PerfData([], [pd.mmap_kernel(), pd.comm("perf-bpf"), *pd.load_records(PROGRAM), *INFO[:2],
