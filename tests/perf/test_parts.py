@@ -90,7 +90,7 @@ def test_data_that_ends_within_a_feature(tmp_path: Path) -> None:
     assert f"ends within a list of BPF programs, after 128 of {size} bytes" in done.err, done
 
 
-# struct bpf_sideband_counts: loaded, described, hidden, gone, denied, evicted, unready,
+# enum bpf_count: loaded, described, hidden, gone, denied, evicted, unready,
 # failed, lost, unfollowed
 COUNTS = (34, 21, 1, 5, 0, 3, 2, 2, 0, 1)
 
