@@ -129,6 +129,59 @@ def test_code_of_any_load(tmp_path: Path, known: int) -> None:
     assert "line1 = 1;" in result.out, str(result)
 
 
+def parts(programs: Sequence[Program]) -> list[Record]:
+    """Return the info of the programs as a pipe has it, among the other records."""
+    return (pd.feature_parts(pd.FEAT_BPF_PROG_INFO, pd.feat_prog_info(programs))
+            + pd.feature_parts(pd.FEAT_BPF_BTF, pd.feat_btf(programs)))
+
+
+def in_this_order(loads: Sequence[Program], counts: Sequence[int],
+                  *then: Union[Record, Sample]) -> PerfData:
+    """recording() without times and infos: a record is processed when it is read."""
+    data = recording(loads, counts)
+    return PerfData([], [*data.records, *then], data.sample_type & ~pd.SAMPLE_TIME)
+
+
+@pytest.mark.parametrize("known", range(3))
+def test_code_of_any_load_is_late(tmp_path: Path, known: int) -> None:
+    """Also if it comes after the samples, and after the next loads."""
+    loads = [load(i) for i in range(3)]
+    data = in_this_order(loads, [2, 2, 2], *parts([loads[known]]))
+    result = perf(tmp_path, data, "annotate", "--stdio", "-n", "-s", SYMBOL)
+    hot = [ln for ln in result.out.splitlines() if re.search(r"\$0x3\b", ln)]
+    assert len(hot) == 1 and hot[0].split()[0] == "6", str(result)
+    assert "line1 = 1;" in result.out, str(result)
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["first", "second"])
+def test_other_code_is_told_late(tmp_path: Path, first: bool) -> None:
+    """Samples before it is known stay where they were counted, those after have a row."""
+    loads = [load(0), load(1, lines=(0, 10))]
+    infos = parts(loads if first else loads[::-1])
+    data = in_this_order(loads, [5, 3], *infos, *samples(loads[0], 1), *samples(loads[1], 2))
+    expected = ["9", "2"] if first else ["10", "1"]
+    assert [row.split()[0] for row in rows(perf(tmp_path, data, *REPORT))] == expected
+    result = perf(tmp_path, data, "annotate", "--stdio", "-n", "-s", SYMBOL)
+    hot = [ln.split()[0] for ln in result.out.splitlines() if re.search(r"\$0x3\b", ln)]
+    assert hot == expected, str(result)
+    assert f"{expected[0]} of 11 samples: 1 other load has other code" in result.out, str(result)
+
+
+def test_loads_that_are_gone(tmp_path: Path) -> None:
+    """Functions that come and go without a sample take no memory."""
+    def peak(number: int) -> int:
+        programs = [replace(load(0), tag=i.to_bytes(8, "big")) for i in range(number)]
+        ends = [pd.ksymbol(SYMBOL, f.addr, len(f.code), pd.KSYMBOL_UNREGISTER)
+                for f in load(0).functions]
+        records = [r for program in programs for r in (*pd.load_records(program), *ends)]
+        data = PerfData([], [*records, *samples(load(0), 1)],
+                        pd.SAMPLE_DEFAULT & ~pd.SAMPLE_TIME)
+        return perf(tmp_path, data, "report", "--stdio").max_rss
+
+    few, many = peak(30), peak(3000)
+    assert many < few + 5e6, f"{few} bytes, {many} bytes with 100 times the functions"
+
+
 @pytest.mark.both
 def test_script_keeps_addresses(tmp_path: Path) -> None:
     """perf script prints the address and the offset of each load."""
