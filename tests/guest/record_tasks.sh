@@ -3,6 +3,7 @@
 # Does perf know the kernel text that others make while it records one task?
 # The task makes system calls without end, and another process lets BPF programs run
 # there: every kernel sample has a symbol, and the programs have their code.
+# With --per-thread, which has events of one thread alone, perf knows what that one loads.
 set -u
 
 dir=$(mktemp -d)
@@ -72,11 +73,20 @@ judge()
 failed=0
 perf bench syscall basic --loop 1000000000 >/dev/null 2>&1 &
 task=$!
-for options in "-p $task" "--per-thread -p $task" "-p $task --no-inherit"; do
+for options in "-p $task" "-p $task --no-inherit"; do
 	# shellcheck disable=SC2086 # options
 	record_while_others_load $options && judge "$options" || failed=1
 done
 kill "$task"
 record_while_others_load -- timeout 250 perf bench syscall basic --loop 1000000000 &&
 	judge "-- command" || failed=1
+
+cat >"$dir/loads.py" <<'END'
+from bpf_syscalls import load_program
+from record_by_program import code, run
+run(load_program("own", code=code(1)), 20000)
+END
+PYTHONPATH=${BASH_SOURCE[0]%/*} PYTHONDONTWRITEBYTECODE=1 perf record --per-thread -o "$dir/perf.data" \
+	-e cpu-clock -F 999 -- /usr/bin/python3 "$dir/loads.py" >"$dir/recorded" 2>&1 &&
+	judge "--per-thread" || failed=1
 exit "$failed"

@@ -126,13 +126,6 @@ def test_reasons_are_told(programs: Sequence[Program], tmp_path: Path) -> None:
     assert all(f"# {line}\n" in report.out for line in why), report
 
 
-def test_cpus_without_kernel_text_are_told(tmp_path: Path) -> None:
-    """report says that programs may be missing because of --kernel-text-cpus."""
-    unknown_program(counts(1, 1, *[0] * 7, 2)).write(tmp_path / "perf.data")
-    report = run_perf(tmp_path, ["report", "--stdio", "-i", "perf.data"])
-    assert "on CPUs outside kernel-text-cpus have none and are not counted" in report.out, report
-
-
 @pytest.mark.parametrize("record", [
     counts(*COUNTS, 77), counts(*COUNTS[:2]), counts(*COUNTS, nr=1 << 60), counts(*COUNTS, nr=0),
     counts(1, 2)], ids=["more", "fewer", "huge", "none", "nonsense"])

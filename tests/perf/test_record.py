@@ -14,7 +14,7 @@ from typing import Iterator
 import pytest
 
 import bpf_syscalls
-from subject import perf_binary, run_perf
+from subject import BINARIES, perf_binary, run_perf
 
 
 @pytest.mark.both
@@ -243,56 +243,67 @@ def test_files_smaller_than_their_beginning(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("many.*"))) <= 2, str(result)
 
 
-def cpus_of_kernel_text(work: Path, *options: str, config: str = "") -> list[int]:
-    """The CPUs of the events that perf record opens for all tasks, when it records one."""
-    result = run_perf(work, ["record", "-vv", "-e", "cpu-clock", "-o", "perf.data", *options,
-                             "true"], config)
-    assert result.status == 0 and "Miscounted" not in result.err, str(result)
-    return sorted({int(cpu) for cpu in
-                   re.findall(r"sys_perf_event_open: pid -1 +cpu (\d+)", result.err)})
+@pytest.fixture(name="busy")
+def _busy() -> Iterator[str]:
+    """The pid of a process that does nothing, all the time."""
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
+        yield str(process.pid)
+        process.kill()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="events of all tasks need root")
-def test_kernel_text_cpus(tmp_path: Path) -> None:
-    """--kernel-text-cpus and its config key keep perf record from all other CPUs."""
-    every = cpus_of_kernel_text(tmp_path)
-    last, key = every[-1], "[record]\n\tkernel-text-cpus = "
-    if len(every) < 2:
-        pytest.skip("needs two CPUs")
-    assert cpus_of_kernel_text(tmp_path, f"--kernel-text-cpus={last},32766") == [last]
-    assert cpus_of_kernel_text(tmp_path, config=f"{key}{last}\n") == [last]
-    assert cpus_of_kernel_text(tmp_path, "--kernel-text-cpus=0", config=f"{key}{last}\n") == [0]
-    assert cpus_of_kernel_text(tmp_path, "--no-kernel-text-cpus", config=f"{key}{last}\n") == every
+# what identifies a sample, and of several events an id: IP, TID, TIME, PERIOD, IDENTIFIER
+WITHOUT_TIME, ONE_EVENT, TWO_EVENTS = 32, 40, 48
+CPUS = len(os.sched_getaffinity(0))
 
 
-@pytest.mark.parametrize("command", ["record", "top"])
-def test_kernel_text_cpus_that_are_none(command: str, tmp_path: Path) -> None:
-    """What is no list of CPUs, or has none that is online, is told, with where it is from."""
-    for cpus in ("x", "0,x", "1-0", "", "0,,1", "0,-1", "0-"):
-        result = run_perf(tmp_path, [command, f"--kernel-text-cpus={cpus}"], timeout=20)
-        assert result.status > 0, str(result)
-        said = f"kernel-text-cpus: '{cpus}' is not a list of CPUs, such as 0-3,8"
-        assert said in result.err, str(result)
-    result = run_perf(tmp_path, [command], config=f"[{command}]\n\tkernel-text-cpus = 32766\n")
-    assert result.status > 0, str(result)
-    assert "kernel-text-cpus: none of the CPUs 32766 is online" in result.err, str(result)
+@pytest.mark.both
+@pytest.mark.skipif(os.geteuid() != 0, reason="the side-band event of a command needs root")
+@pytest.mark.skipif(CPUS != os.cpu_count(), reason="some CPUs may not be used")
+@pytest.mark.parametrize("events, options, opened, size", [
+    (["cpu-clock"], ["-p"], 2 * CPUS, ONE_EVENT), (["cpu-clock"], ["-t"], 2 * CPUS, ONE_EVENT),
+    (["cpu-clock"], ["--no-inherit", "-p"], 2 * CPUS, ONE_EVENT),
+    (["cpu-clock"], [], 2 * CPUS, ONE_EVENT),
+    (["cpu-clock", "task-clock"], ["-p"], 3 * CPUS, TWO_EVENTS),
+    (["cpu-clock"], ["--per-thread", "-p"], 2, WITHOUT_TIME),
+    (["cpu-clock"], ["--per-thread"], 2, WITHOUT_TIME)],
+    ids=["-p", "-t", "no-inherit", "command", "two", "per-thread-p", "per-thread"])
+def test_recording_of_tasks_costs_no_more(events: list[str], options: list[str], opened: int,
+                                          size: int, busy: str, tmp_path: Path) -> None:
+    """No event and no byte of a sample is for the text that other tasks may load: there are as
+    many as in the base, those of -e and one for the side band."""
+    words = [word for event in events for word in ("-e", event)]
+    target = [*options, busy, "sleep", "0.3"] if "-p" in options or "-t" in options else [
+        *options, str(perf_binary()), "test", "-w", "noploop", "0.3"]
+    recorded = run_perf(tmp_path, ["record", "-vv", "-o", "perf.data", *words, *target])
+    calls = re.findall(r"^sys_perf_event_open: pid .* = \d+$", recorded.err, re.M)
+    # the base cannot open its side band for the command of --per-thread
+    assert recorded.status == 0 and opened - 1 <= len(calls) <= opened, str(recorded)
+    assert len(calls) == opened or options == ["--per-thread"], str(recorded)
+    listed = run_perf(tmp_path, ["evlist", "-i", "perf.data"])
+    assert listed.out.split() == events, str(listed)
+    dump = run_perf(tmp_path, ["script", "-D", "-i", "perf.data"])
+    sizes = re.findall(r"\[(0x[0-9a-f]+)\]: PERF_RECORD_SAMPLE", dump.out)
+    assert sizes and {int(text, 16) for text in sizes} == {size}, set(sizes)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="recording all tasks needs root")
-def test_kernel_text_cpus_are_told(tmp_path: Path) -> None:
-    """What --kernel-text-cpus leaves out is told, and undone by --no-kernel-text-cpus."""
-    if len(cpus_of_kernel_text(tmp_path)) < 2:
-        pytest.skip("needs two CPUs")
-    record = ["record", "-o", "perf.data", "-a", "-e", "cpu-clock"]
-    said = "those loaded during the recording on CPUs outside kernel-text-cpus"
-    result = run_perf(tmp_path, [*record, "--kernel-text-cpus=0", "true"])
-    assert result.status == 0 and said in result.err, str(result)
-    result = run_perf(tmp_path, [*record, "--no-kernel-text-cpus", "true"],
-                      config="[record]\n\tkernel-text-cpus = 32766\n")
-    assert result.status == 0 and "kernel-text-cpus" not in result.err, str(result)
-    result = run_perf(tmp_path, [*record, "--kcore", "--kernel-text-cpus=0", "true"])
-    # /proc/kcore may not be readable here
-    assert "kernel-text-cpus is ignored" in result.err, str(result)
+BASE = BINARIES["base"]
+
+
+@pytest.mark.both
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("strace"), reason="needs root and strace")
+@pytest.mark.skipif(not BASE.is_file(), reason=f"needs {BASE}")
+def test_probes_for_a_recording_of_tasks(tmp_path: Path) -> None:
+    """perf asks the kernel what it can do three times more than the base at most."""
+    def opened(perf: Path) -> int:
+        done = subprocess.run(
+            ["strace", "-f", "-o", "calls", "-e", "trace=perf_event_open", str(perf), "record", "-e",
+             "cpu-clock", "-o", "perf.data", "true"], cwd=tmp_path, capture_output=True, text=True,
+            check=False, timeout=60, env={**os.environ, "HOME": str(tmp_path)})
+        assert done.returncode == 0, done.stderr
+        calls = (tmp_path / "calls").read_text(encoding="utf-8")
+        return len(re.findall(r"perf_event_open\(.* = \d+$", calls, re.M))
+
+    assert opened(perf_binary()) <= opened(BASE) + 3
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="addresses in /proc/kallsyms need root")
