@@ -174,18 +174,20 @@ def test_program_loaded_while_perf_starts(programs: list[str], tmp_path: Path) -
 
 
 @pytest.mark.skipif(lacks("ipc_lock"), reason="needs root and setpriv")
+@pytest.mark.parametrize("options, lost", [(["-a"], "code"), ([], "symbol and no code")],
+                         ids=["-a", "command"])
 @pytest.mark.usefixtures("programs")
-def test_programs_that_cannot_be_followed(tmp_path: Path) -> None:
+def test_programs_that_cannot_be_followed(options: list[str], lost: str, tmp_path: Path) -> None:
     """With too few file descriptors for the side band: told, and why."""
     for limit in range(8, 64):
         done = subprocess.run(
-            ["prlimit", f"--nofile={limit}", str(perf_binary()), "record", "-a", "-e", "cpu-clock",
-             "-o", "perf.data", "true"], cwd=tmp_path, capture_output=True, text=True, check=False,
-            timeout=60, env={**os.environ, "HOME": str(tmp_path)})
+            ["prlimit", f"--nofile={limit}", str(perf_binary()), "record", *options, "-e",
+             "cpu-clock", "-o", "perf.data", "true"], cwd=tmp_path, capture_output=True, text=True,
+            check=False, timeout=60, env={**os.environ, "HOME": str(tmp_path)})
         if done.returncode == 0:
             break
     assert done.returncode == 0, done.stderr
-    assert re.search("BPF programs that are loaded from now on will have no code: .*"
+    assert re.search(f"BPF programs that are loaded from now on will have no {lost}: .*"
                      "Too many open files. .*ulimit -n", done.stderr), (limit, done.stderr)
     assert "perf could not follow them" in done.stderr, done.stderr
 
