@@ -57,6 +57,18 @@ def symbols(tmp_path: Path, file: PerfData) -> dict[str, str]:
     return shares(perf(tmp_path, file, "report", "--stdio", "--sort", "sym").out)
 
 
+@pytest.mark.parametrize("name, gone", [
+    ("text", True), ("te\x1b[1mxt", True), ("\x9b1mtext", True), ("other", False)])
+def test_ends_by_its_name(name: str, gone: bool, tmp_path: Path) -> None:
+    """Text ends also if its name is shown without its control characters, and with its own alone."""
+    begins = "text" if name == "other" else name
+    file = file_of([pd.ksymbol(begins.encode("latin-1"), BASE, LENGTH), Sample(BASE + 8),
+                    pd.ksymbol(name.encode("latin-1"), BASE, LENGTH, pd.KSYMBOL_UNREGISTER),
+                    Sample(BASE + 8)])
+    shown = set(symbols(tmp_path, file).values())
+    assert shown == ({"50.00%"} if gone else {"100.00%"}), shown
+
+
 def test_begins_inside_other_text(tmp_path: Path) -> None:
     """A module was there and went, and nobody said so: the newer text has its name."""
     addr = BASE + 0x1000
