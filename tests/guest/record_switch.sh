@@ -5,12 +5,14 @@
 # perf goes from file to file: those that the records of a file tell of are in
 # its header, and no other, but those of which perf says that it did not wait for
 # them. And each sample in the kernel has a name, also those of the moment between
-# two files, and if perf leaves the rest of a ring buffer for later.
+# two files, and if perf leaves the rest of a ring buffer for later. Each file also has the
+# code of text that is no program, and was there before.
 set -u
 
 dir=$(mktemp -d)
 failed=0
-trap 'rm -rf "$dir"' EXIT
+holder=
+trap 'kill $holder 2>/dev/null; rm -rf "$dir"' EXIT
 
 # unready FILE: of how many programs perf said so before it had written the file, and of
 # the last one at its end
@@ -28,7 +30,7 @@ unready()
 # may be in the one before.
 judge()
 {
-	local unknown missing needless unready
+	local unknown missing needless unready code
 
 	perf script -i "$1" --show-bpf-events -F ip,sym >"$dir/script" 2>/dev/null || return 1
 	sed -n 's/.*PERF_RECORD_BPF_EVENT.* type 1, .* id \([0-9]*\)$/\1/p' "$dir/script" | sort -u >"$dir/loaded"
@@ -36,6 +38,7 @@ judge()
 		sort -u - "$dir/loaded" >"$dir/told"
 	unknown=$(grep -c ' *ffff[0-9a-f]\{12\} \[unknown\]' "$dir/script")
 	needless=$(comm -23 "$dir/early" "$dir/loaded" | wc -l)
+	code=$(perf script -i "$1" --show-text-poke-events 2>/dev/null | grep -c PERF_RECORD_TEXT_POKE)
 	perf report -i "$1" --header-only -I 2>/dev/null |
 		sed -n 's/^# bpf_prog_info \([0-9]*\):.*/\1/p' | sort -u >"$dir/described"
 	missing=$(comm -23 "$dir/loaded" "$dir/described" | wc -l)
@@ -43,8 +46,9 @@ judge()
 	sort -u "$dir/told" "$dir/before" | comm -13 - "$dir/described" >"$dir/early"
 	cp "$dir/told" "$dir/before"
 	echo "${1##*/}: $(wc -l <"$dir/told") programs, $missing of them without code" \
-		"(perf says $unready), $needless needless in the file before; $unknown kernel samples without a symbol"
-	((missing <= unready && needless == 0 && unknown == 0))
+		"(perf says $unready), $needless needless in the file before; $unknown kernel samples without a symbol;" \
+		"$code records of code"
+	((missing <= unready && needless == 0 && unknown == 0 && code > 0))
 }
 
 # recorded LOAD OPTIONS: record a shell function with these, and judge each file
@@ -94,6 +98,21 @@ few()
 	done
 }
 export -f many few
+
+# A classic BPF program: no bpf_prog_info has its code
+python3 -c '
+import ctypes, socket, struct, time
+SO_ATTACH_FILTER, RET = 26, 6
+code = ctypes.create_string_buffer(struct.pack("HBBI", RET, 0, 0, 1))
+sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER,
+                struct.pack("HP", 1, ctypes.addressof(code)))
+time.sleep(1000)' &
+holder=$!
+for ((i = 0; i < 300; i++)); do
+	grep -q '\scbpf_prog_' /proc/kallsyms && break
+	sleep 0.1
+done
 
 recorded many -e cpu-clock -F 499 --switch-output=2s
 recorded few -e cpu-clock:I -F 499 -m 32 --switch-output=64K --mmap-flush=32K
