@@ -34,8 +34,11 @@ RECORD_BPF_EVENT = 18
 RECORD_TEXT_POKE = 20
 RECORD_FINISHED_ROUND = 68
 RECORD_ID_INDEX = 69
-RECORD_FEATURE = 80
+RECORD_EVENT_UPDATE = 78
 RECORD_FINISHED_INIT = 82
+
+# PERF_EVENT_UPDATE__*: of BPF programs
+UPDATE_FEATURE_PART, UPDATE_ZSTD_FEATURE_PART, UPDATE_BPF_COUNTS = range(0x4250, 0x4253)
 
 MISC_KERNEL = 1
 KSYMBOL_BPF = 1
@@ -421,10 +424,11 @@ def text_poke(addr: int, old: bytes, new: bytes) -> Record:
                   packed("QHH", addr, len(old), len(new), tail=tail))
 
 
-def feature_part(feat: int, size: int, offset: int, data: bytes, kind: int = 0) -> Record:
+def feature_part(feat: int, size: int, offset: int, data: bytes,
+                 kind: int = UPDATE_FEATURE_PART) -> Record:
     """A part of a feature of size bytes, padded as the last one is."""
-    return Record(RECORD_FEATURE, 0,
-                  packed("QIIQQ", feat, 0, kind, size, offset,
+    return Record(RECORD_EVENT_UPDATE, 0,
+                  packed("QQQQQ", kind, 0, feat, size, offset,
                          tail=data + bytes(-len(data) % 8)),
                   trailer=False)
 
@@ -439,11 +443,12 @@ def id_index(ids: Sequence[int], tid: int = -1) -> Record:
 
 def bpf_counts(nr: int, counts: bytes) -> Record:
     """How many BPF programs have no info, and why: nr numbers of 8 bytes each."""
-    return Record(RECORD_FEATURE, 0, packed("QIIQ", FEAT_BPF_PROG_INFO, 0, 1, nr,
-                                                   tail=counts), trailer=False)
+    return Record(RECORD_EVENT_UPDATE, 0, packed("QQQ", UPDATE_BPF_COUNTS, 0, nr, tail=counts),
+                  trailer=False)
 
 
-def feature_parts(feat: int, blob: bytes, step: int = 64, kind: int = 0) -> list[Record]:
+def feature_parts(feat: int, blob: bytes, step: int = 64,
+                  kind: int = UPDATE_FEATURE_PART) -> list[Record]:
     """All parts of a feature, of step bytes each (a multiple of 8)."""
     return [feature_part(feat, len(blob), at, blob[at:at + step], kind)
             for at in range(0, len(blob), step)]

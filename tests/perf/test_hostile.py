@@ -398,8 +398,8 @@ def part_cases() -> None:
         "empty": [pd.feature_part(pd.FEAT_BPF_PROG_INFO, size, 0, b"")],
         "garbage": pd.feature_parts(pd.FEAT_BPF_PROG_INFO, b"\xff" * 600),
         "garbage-btf": pd.feature_parts(pd.FEAT_BPF_BTF, b"\xff" * 600),
-        "too-small": [Record(pd.RECORD_FEATURE, 0, struct.pack("<QIIQ", 25, 0, 0, 64),
-                             trailer=False)],
+        "too-small": [Record(pd.RECORD_EVENT_UPDATE, 0, struct.pack(
+            "<QQQQ", pd.UPDATE_FEATURE_PART, 0, pd.FEAT_BPF_PROG_INFO, 64), trailer=False)],
     }
     for name, records in broken.items():
         add(f"parts-{name}", Level.ANNOTATED,

@@ -2,7 +2,9 @@
 """BPF programs of which a pipe tells in parts, after their first samples."""
 from __future__ import annotations
 
+import os
 import struct
+import subprocess
 from pathlib import Path
 from typing import Optional, Sequence, Union
 
@@ -52,12 +54,11 @@ def test_code_when_info_comes_late(tmp_path: Path) -> None:
     assert len(code) == 1, lines
 
 
-ZSTD_PART = 2
 
 
 def compressed(frame: bytes) -> list[Record]:
     """The info of the program, as perf record writes it to the data of a file."""
-    return pd.feature_parts(pd.FEAT_BPF_PROG_INFO, frame, kind=ZSTD_PART)
+    return pd.feature_parts(pd.FEAT_BPF_PROG_INFO, frame, kind=pd.UPDATE_ZSTD_FEATURE_PART)
 
 
 def test_compressed_info(tmp_path: Path) -> None:
@@ -142,3 +143,49 @@ def test_nothing_is_told_of_programs_with_code(tmp_path: Path) -> None:
     unknown_program(counts(*COUNTS), [PROGRAM]).write(tmp_path / "perf.data")
     report = run_perf(tmp_path, ["report", "--stdio", "-i", "perf.data"])
     assert report.status == 0 and "without code" not in report.out, report
+
+
+def test_unknown_updates_are_ignored(tmp_path: Path) -> None:
+    """What a newer perf tells between the parts of a feature, and behind it, costs nothing."""
+    newer = [Record(pd.RECORD_EVENT_UPDATE, 0, pd.packed("QQQQQ", kind, 0, 25, 64, 0,
+                                                            tail=bytes(64)), trailer=False)
+             for kind in (4, pd.UPDATE_BPF_COUNTS + 1, (1 << 64) - 1)]
+    records = [record for part in [*BTF, *INFO] for record in (part, *newer)]
+    lines = script(tmp_path, "ip,srcline", *records, Sample(MAIN + 1), *ROUNDS)
+    assert lines[-1] == "prog.c:7", lines
+    done = run_perf(tmp_path, ["report", "--stdio", "-i", "perf.data"])
+    assert done.status == 0 and "WARNING" not in done.err and "out of order" not in done.err, done
+
+
+@pytest.mark.both
+@pytest.mark.parametrize("pipe", (False, True), ids=("file", "pipe"))
+def test_older_perf_prints_nothing_of_parts(pipe: bool, tmp_path: Path) -> None:
+    """perf of years ago reads a recording with parts, and prints with --header what it prints
+    of one without."""
+    perf = Path("/usr/bin/perf")
+    if not perf.exists():
+        pytest.skip("no perf of the distribution: install linux-perf")
+    printed = []
+    for records in ([], [*INFO, *BTF, counts(*COUNTS)] * 3):
+        file = unknown_program(pd.comm("end"), [PROGRAM])
+        file.records = [*file.records[:4], *records, *file.records[4:]]
+        file.write(tmp_path / "perf.data")
+        if pipe:
+            (tmp_path / "perf.data").write_bytes(as_pipe(file))
+        with open(tmp_path / "perf.data", "rb") as data:
+            done = subprocess.run(
+                [perf, "report", "--stdio", "--header", "-i", "-" if pipe else "perf.data"],
+                cwd=tmp_path, stdin=data, capture_output=True, text=True, check=False,
+                env={**os.environ, "HOME": str(tmp_path), "PERF_CONFIG": "/dev/null"})
+        assert done.returncode == 0, done
+        printed.append([line for line in done.stdout.splitlines() if "captured on" not in line
+                        and "data size" not in line and "feat offset" not in line])
+    assert printed[0] == printed[1], f"{printed[0]}\n{printed[1]}"
+    assert any("main_prog" in line for line in printed[0]), printed
+
+
+def as_pipe(file: PerfData) -> bytes:
+    """Return what perf record writes to a pipe of the recording: its attr, then the records."""
+    attr = Record(64, 0, file.attr_bytes(pd.SW_CPU_CLOCK) + struct.pack("<Q", 1), trailer=False)
+    return (struct.pack("<8sQ", b"PERFILE2", 16)
+            + PerfData(records=[attr]).record_bytes() + file.record_bytes())
