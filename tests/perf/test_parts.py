@@ -54,8 +54,6 @@ def test_code_when_info_comes_late(tmp_path: Path) -> None:
     assert len(code) == 1, lines
 
 
-
-
 def compressed(frame: bytes) -> list[Record]:
     """The info of the program, as perf record writes it to the data of a file."""
     return pd.feature_parts(pd.FEAT_BPF_PROG_INFO, frame, kind=pd.UPDATE_ZSTD_FEATURE_PART)
@@ -166,9 +164,10 @@ def test_older_perf_prints_nothing_of_parts(pipe: bool, tmp_path: Path) -> None:
     if not perf.exists():
         pytest.skip("no perf of the distribution: install linux-perf")
     printed = []
-    for records in ([], [*INFO, *BTF, counts(*COUNTS)] * 3):
+    told: list[Record] = [*INFO, *BTF, counts(*COUNTS)]
+    for times in (0, 3):
         file = unknown_program(pd.comm("end"), [PROGRAM])
-        file.records = [*file.records[:4], *records, *file.records[4:]]
+        file.records = [*file.records[:4], *told * times, *file.records[4:]]
         file.write(tmp_path / "perf.data")
         if pipe:
             (tmp_path / "perf.data").write_bytes(as_pipe(file))

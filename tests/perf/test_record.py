@@ -298,9 +298,9 @@ def test_probes_for_a_recording_of_tasks(tmp_path: Path) -> None:
     """perf asks the kernel what it can do three times more than the base at most."""
     def opened(perf: Path) -> int:
         done = subprocess.run(
-            ["strace", "-f", "-o", "calls", "-e", "trace=perf_event_open", str(perf), "record", "-e",
-             "cpu-clock", "-o", "perf.data", "true"], cwd=tmp_path, capture_output=True, text=True,
-            check=False, timeout=60, env={**os.environ, "HOME": str(tmp_path)})
+            ["strace", "-f", "-o", "calls", "-e", "trace=perf_event_open", str(perf), "record",
+             "-e", "cpu-clock", "-o", "perf.data", "true"], cwd=tmp_path, capture_output=True,
+            text=True, check=False, timeout=60, env={**os.environ, "HOME": str(tmp_path)})
         assert done.returncode == 0, done.stderr
         calls = (tmp_path / "calls").read_text(encoding="utf-8")
         return len(re.findall(r"perf_event_open\(.* = \d+$", calls, re.M))

@@ -60,7 +60,7 @@ def symbols(tmp_path: Path, file: PerfData) -> dict[str, str]:
 @pytest.mark.parametrize("name, gone", [
     ("text", True), ("te\x1b[1mxt", True), ("\x9b1mtext", True), ("other", False)])
 def test_ends_by_its_name(name: str, gone: bool, tmp_path: Path) -> None:
-    """Text ends also if its name is shown without its control characters, and with its own alone."""
+    """Text ends also if its name has control characters that are not shown, and no other."""
     begins = "text" if name == "other" else name
     file = file_of([pd.ksymbol(begins.encode("latin-1"), BASE, LENGTH), Sample(BASE + 8),
                     pd.ksymbol(name.encode("latin-1"), BASE, LENGTH, pd.KSYMBOL_UNREGISTER),

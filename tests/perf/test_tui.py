@@ -16,7 +16,7 @@ from typing import Iterator, Optional
 import pytest
 
 from perfdata import SAMPLE_DEFAULT, SAMPLE_IDENTIFIER, PerfData
-from subject import perf_binary
+from subject import perf_binary, run_perf
 from test_annotate import DISASSEMBLERS, config, recording, symbol
 
 SCREEN_SECONDS = 20
@@ -140,3 +140,14 @@ def test_tab_stays_with_one_event(tmp_path: Path) -> None:
         terminal.wait_for("Show this window")
     finally:
         terminal.close()
+
+
+def test_diff_has_no_table_for_dummies(tmp_path: Path) -> None:
+    """perf diff compares the events, and not the dummies behind them, which have no samples."""
+    data = replace(recording(), sample_type=SAMPLE_DEFAULT | SAMPLE_IDENTIFIER, ids=(1, 2, 3),
+                   dummies=2)
+    for name in ("old", "new"):
+        data.write(tmp_path / name)
+    result = run_perf(tmp_path, ["diff", "old", "new"])
+    assert result.status == 0 and symbol("sub_a") in result.out, str(result)
+    assert "dummy" not in result.out, str(result)

@@ -91,14 +91,12 @@ int bpil__find_code(const struct perf_bpil *bpil, u64 addr, u32 *sub_id,
 int dso__bpf_code(struct dso *dso, struct bpf_code *code)
 {
 	struct dso_bpf_prog *prog = dso__bpf_prog(dso);
-	struct bpf_prog_info_node *node;
 
-	/* no env: no BPF_EVENT has linked the KSYMBOL to a program */
-	node = prog->env ? perf_env__find_bpf_prog_info(prog->env, prog->id) : NULL;
-	if (!node || !node->info_linear)
+	/* no BPF_EVENT has linked the KSYMBOL to a program */
+	if (!prog->info)
 		return SYMBOL_ANNOTATE_ERRNO__BPF_NO_PROG_INFO;
 
-	if (bpil__code(node->info_linear, prog->sub_id, code))
+	if (bpil__code(prog->info->info_linear, prog->sub_id, code))
 		return SYMBOL_ANNOTATE_ERRNO__BPF_NO_CODE;
 	return 0;
 }
@@ -148,18 +146,12 @@ static bool line_starts__equal(const struct line_starts *left, const struct line
 	return true;
 }
 
-/* Only for a dso whose code was found, see dso__bpf_code() */
-static const struct perf_bpil *dso__bpil(struct dso *dso)
-{
-	struct dso_bpf_prog *prog = dso__bpf_prog(dso);
-
-	return perf_env__find_bpf_prog_info(prog->env, prog->id)->info_linear;
-}
-
 /**
- * dso__has_same_bpf_code - do two loads of a function have the same code?
- * @left: of type DSO_BINARY_TYPE__BPF_PROG_INFO
- * @right: of type DSO_BINARY_TYPE__BPF_PROG_INFO, of the same name
+ * bpil__has_same_code - do two loads of a function have the same code?
+ * @left: the program of one load
+ * @left_id: number of the function in @left
+ * @right: the program of the other load
+ * @right_id: number of the function in @right
  *
  * The bytes of the same code differ: the addresses of maps, the distances of calls, and
  * constants if the JIT blinds them. Compare what does not depend on them, the size
@@ -167,17 +159,18 @@ static const struct perf_bpil *dso__bpil(struct dso *dso)
  *
  * Return: true if an offset is the same instruction in both, as far as is known.
  */
-bool dso__has_same_bpf_code(struct dso *left, struct dso *right)
+bool bpil__has_same_code(const struct perf_bpil *left, u32 left_id,
+			 const struct perf_bpil *right, u32 right_id)
 {
 	struct line_starts lstarts, rstarts;
 	struct bpf_code lcode, rcode;
 
-	if (dso__bpf_code(left, &lcode) || dso__bpf_code(right, &rcode))
+	if (bpil__code(left, left_id, &lcode) || bpil__code(right, right_id, &rcode))
 		return true;
 	if (lcode.len != rcode.len)
 		return false;
 
-	lstarts = bpil__line_starts(dso__bpil(left), &lcode);
-	rstarts = bpil__line_starts(dso__bpil(right), &rcode);
+	lstarts = bpil__line_starts(left, &lcode);
+	rstarts = bpil__line_starts(right, &rcode);
 	return line_starts__equal(&lstarts, &rstarts);
 }

@@ -33,7 +33,8 @@ int bpil__code(const struct perf_bpil *bpil, u32 sub_id, struct bpf_code *code);
 int bpil__find_code(const struct perf_bpil *bpil, u64 addr, u32 *sub_id,
 		    struct bpf_code *code);
 int dso__bpf_code(struct dso *dso, struct bpf_code *code);
-bool dso__has_same_bpf_code(struct dso *left, struct dso *right);
+bool bpil__has_same_code(const struct perf_bpil *left, u32 left_id,
+			 const struct perf_bpil *right, u32 right_id);
 #else
 #include <linux/compiler.h>
 #include "annotate.h"
@@ -44,8 +45,10 @@ static inline int dso__bpf_code(struct dso *dso __maybe_unused,
 	return SYMBOL_ANNOTATE_ERRNO__BPF_NO_LIBBPF;
 }
 
-static inline bool dso__has_same_bpf_code(struct dso *left __maybe_unused,
-					  struct dso *right __maybe_unused)
+static inline bool bpil__has_same_code(const struct perf_bpil *left __maybe_unused,
+				       u32 left_id __maybe_unused,
+				       const struct perf_bpil *right __maybe_unused,
+				       u32 right_id __maybe_unused)
 {
 	return true;
 }

@@ -50,20 +50,27 @@ static int perf_env__fetch_btf(struct perf_env *env,
 	return 0;
 }
 
+/* A program that the kernel interprets has an address, but no code. */
+static enum bpf_count bpil__count(const struct perf_bpil *info_linear)
+{
+	if (bpil__addrs_hidden(info_linear))
+		return BPF_HIDDEN;
+	return info_linear->info.jited_prog_len ? BPF_DESCRIBED : BPF_FAILED;
+}
+
 /**
  * perf_env__add_bpf_info - add the bpf_prog_info and BTF of a program
  * @env: where to add them; a program with the same id is not replaced
  * @fd: file descriptor of the program or of its retained information
+ * @counts: the program is added to described, hidden or failed, unless it was in @env
  *
- * Return: 0, 1 if the kernel hides the code and the addresses, or -errno. It is no error
- * if the BTF cannot be read.
+ * Return: 0, or -errno. It is no error if the BTF cannot be read.
  */
-int perf_env__add_bpf_info(struct perf_env *env, int fd)
+int perf_env__add_bpf_info(struct perf_env *env, int fd, struct bpf_counts *counts)
 {
 	struct bpf_prog_info_node *info_node;
 	struct perf_bpil *info_linear;
 	struct btf *btf = NULL;
-	bool addrs_hidden = false;
 	u64 arrays;
 	u32 btf_id;
 	int err = 0;
@@ -87,7 +94,6 @@ int perf_env__add_bpf_info(struct perf_env *env, int fd)
 	}
 
 	btf_id = info_linear->info.btf_id;
-	addrs_hidden = bpil__addrs_hidden(info_linear);
 
 	info_node = zalloc(sizeof(struct bpf_prog_info_node));
 	if (info_node) {
@@ -101,13 +107,15 @@ int perf_env__add_bpf_info(struct perf_env *env, int fd)
 			free(info_node);
 			goto out;
 		}
+		counts->nr[bpil__count(info_linear)]++;
 	} else {
 		free(info_linear);
 		err = -ENOMEM;
 		goto out;
 	}
 
-	if (btf_id == 0)
+	/* programs of one object file share their BTF */
+	if (btf_id == 0 || perf_env__find_btf(env, btf_id))
 		goto out;
 
 	btf = btf__load_from_kernel_by_id(btf_id);
@@ -119,7 +127,9 @@ int perf_env__add_bpf_info(struct perf_env *env, int fd)
 
 out:
 	btf__free(btf);
-	return err ?: addrs_hidden;
+	if (err)
+		counts->nr[BPF_FAILED]++;
+	return err;
 }
 
 /* Ids are reused: is it the same program? */
@@ -137,8 +147,9 @@ static bool bpil__is_of_prog(const struct perf_bpil *info_linear, int fd)
 	return !bpf_prog_get_info_by_fd(fd, &info, &len) && bpil__is_of_info(info_linear, &info);
 }
 
-/* Return: the info, which @env has now, or an ERR_PTR(). */
-static struct bpf_prog_info_node *perf_env__fetch_bpf_prog(struct perf_env *env, u32 id)
+/* Return: the info, which @env has now, or an ERR_PTR(), and it is counted. */
+static struct bpf_prog_info_node *perf_env__fetch_bpf_prog(struct perf_env *env, u32 id,
+							   struct bpf_counts *counts)
 {
 	struct bpf_prog_info_node *node = perf_env__find_bpf_prog_info(env, id);
 	int fd = bpf_prog_get_fd_by_id(id), err = 0;
@@ -146,20 +157,23 @@ static struct bpf_prog_info_node *perf_env__fetch_bpf_prog(struct perf_env *env,
 	if (fd < 0) {
 		err = -errno;
 		pr_debug("Cannot open BPF program %u: %s\n", id, strerror(-err));
+		/* else it was unloaded just now, before the recording */
+		if (err != -ENOENT)
+			counts->nr[BPF_FAILED]++;
 		return ERR_PTR(err);
 	}
-	if (!node)
-		err = perf_env__add_bpf_info(env, fd);
-	else if (!bpil__is_of_prog(node->info_linear, fd))
+	if (!node) {
+		err = perf_env__add_bpf_info(env, fd, counts);
+	} else if (!bpil__is_of_prog(node->info_linear, fd)) {
+		counts->nr[BPF_FAILED]++;
 		err = -EEXIST;
+	}
 	close(fd);
 
 	node = node ?: perf_env__find_bpf_prog_info(env, id);
-	/* the kernel interprets it: an address, but no code */
-	if (err >= 0 && !node->info_linear->info.jited_prog_len &&
-	    !bpil__addrs_hidden(node->info_linear))
+	if (!err && bpil__count(node->info_linear) == BPF_FAILED)
 		err = -ENODATA;
-	if (err < 0) {
+	if (err) {
 		pr_debug("Cannot read BPF program %u: %s\n", id, strerror(-err));
 		return ERR_PTR(err);
 	}
@@ -224,24 +238,6 @@ void perf_env__read_bpf_runs(struct perf_env *env, int event)
 }
 
 /**
- * bpf_sideband_counts__add - count a program
- * @counts: it is added to loaded, and to described, hidden or failed
- * @node: its info; unused if @err
- * @err: 0, or it could not be read
- */
-void bpf_sideband_counts__add(struct bpf_sideband_counts *counts,
-			      const struct bpf_prog_info_node *node, int err)
-{
-	counts->loaded++;
-	if (err)
-		counts->failed++;
-	else if (bpil__addrs_hidden(node->info_linear))
-		counts->hidden++;
-	else
-		counts->described++;
-}
-
-/**
  * bpf_progs__can_read - may perf read the programs of the kernel?
  *
  * Capabilities don't tell: those of a user namespace are not enough.
@@ -258,8 +254,7 @@ bool bpf_progs__can_read(void)
  * @env: gets the info of those that it does not have
  * @cb: called for each of them, returns 0 or -errno
  * @data: passed to @cb
- * @counts: programs that have not been counted are added to loaded, described, hidden and
- *	    failed; or NULL
+ * @counts: as in perf_env__add_bpf_info(); or NULL
  *
  * A program that cannot be read does not affect the others.
  *
@@ -267,19 +262,17 @@ bool bpf_progs__can_read(void)
  */
 int perf_env__fetch_bpf_progs(struct perf_env *env,
 			      int (*cb)(struct bpf_prog_info_node *node, void *data),
-			      void *data, struct bpf_sideband_counts *counts)
+			      void *data, struct bpf_counts *counts)
 {
+	struct bpf_counts unused = {};
 	struct bpf_prog_info_node *node;
 	u32 id = 0;
 	int err;
 
 	while (!bpf_prog_get_next_id(id, &id)) {
-		node = perf_env__fetch_bpf_prog(env, id);
-		err = IS_ERR(node) ? PTR_ERR(node) : cb(node, data);
-		/* it was unloaded just now, before the recording */
-		if (err == -ENOENT || !counts || (!err && !perf_env__count_bpf_prog(env, id)))
-			continue;
-		bpf_sideband_counts__add(counts, node, err);
+		node = perf_env__fetch_bpf_prog(env, id, counts ?: &unused);
+		if (!IS_ERR(node) && cb(node, data))
+			pr_debug("Cannot write records of BPF program %u\n", id);
 	}
 	err = errno;
 	if (err == ENOENT)

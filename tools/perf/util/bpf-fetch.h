@@ -5,15 +5,13 @@
 #include <stdbool.h>
 
 struct bpf_prog_info_node;
-struct bpf_sideband_counts;
+struct bpf_counts;
 struct perf_env;
 
-void bpf_sideband_counts__add(struct bpf_sideband_counts *counts,
-			      const struct bpf_prog_info_node *node, int err);
-int perf_env__add_bpf_info(struct perf_env *env, int fd);
+int perf_env__add_bpf_info(struct perf_env *env, int fd, struct bpf_counts *counts);
 int perf_env__fetch_bpf_progs(struct perf_env *env,
 			      int (*cb)(struct bpf_prog_info_node *node, void *data),
-			      void *data, struct bpf_sideband_counts *counts);
+			      void *data, struct bpf_counts *counts);
 void perf_env__read_bpf_runs(struct perf_env *env, int event);
 
 #ifdef HAVE_LIBBPF_SUPPORT

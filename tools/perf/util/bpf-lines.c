@@ -112,19 +112,16 @@ static struct bpf_lines *env__load_bpf_lines(struct perf_env *env,
 	return bpf_lines__new(info, node ? btf_node__btf(node) : NULL);
 }
 
-static struct bpf_lines *env__bpf_lines(struct perf_env *env, u32 id)
+static struct bpf_lines *bpf_prog__lines(struct dso_bpf_prog *prog)
 {
-	struct bpf_prog_info_node *node = perf_env__find_bpf_prog_info(env, id);
+	struct bpf_prog_info_node *node = prog->info;
 	struct bpf_lines *lines;
 
-	if (!node || !node->info_linear)
-		return NULL;
-
-	mutex_lock(&env->bpf_progs.lock);
+	mutex_lock(&prog->env->bpf_progs.lock);
 	if (!node->lines)
-		node->lines = env__load_bpf_lines(env, &node->info_linear->info);
+		node->lines = env__load_bpf_lines(prog->env, &node->info_linear->info);
 	lines = node->lines;
-	mutex_unlock(&env->bpf_progs.lock);
+	mutex_unlock(&prog->env->bpf_progs.lock);
 	return lines;
 }
 
@@ -148,7 +145,7 @@ const struct bpf_line *dso__bpf_line(struct dso *dso, u64 addr)
 	    addr < code.addr || addr - code.addr >= code.len)
 		return NULL;
 
-	lines = env__bpf_lines(prog->env, prog->id);
+	lines = bpf_prog__lines(prog);
 	if (lines)
 		line = bpf_lines__find(lines, addr);
 
@@ -178,11 +175,11 @@ u32 dso__bpf_lines(struct dso *dso, u64 start, u64 end, const struct bpf_line **
 	const struct bpf_line *line, *after;
 	struct bpf_lines *lines;
 
-	if (dso__binary_type(dso) != DSO_BINARY_TYPE__BPF_PROG_INFO || !prog->env ||
+	if (dso__binary_type(dso) != DSO_BINARY_TYPE__BPF_PROG_INFO || !prog->info ||
 	    start >= end)
 		return 0;
 
-	lines = env__bpf_lines(prog->env, prog->id);
+	lines = bpf_prog__lines(prog);
 	if (!lines)
 		return 0;
 

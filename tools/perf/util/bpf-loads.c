@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Merge the loads of a BPF function. See bpf-loads.h. */
+/* Share the symbol of a BPF function between its loads. See bpf-loads.h. */
 #include "bpf-loads.h"
 #include "bpf-code.h"
+#include "bpf-event.h"
 #include "dso.h"
+#include "env.h"
 #include "hashmap.h"
+#include "ktext-maps.h"
 #include "machine.h"
 #include "map.h"
 #include "map_symbol.h"
@@ -12,433 +15,274 @@
 #include "symbol.h"
 #include "symbol_conf.h"
 
-#include <errno.h>
-#include <linux/bpf.h>
-#include <linux/err.h>
+#include <linux/kernel.h>
+#include <linux/list.h>
 #include <linux/string.h>
-#include <linux/zalloc.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* perf top may run for days: do not keep functions that nothing refers to any more. */
-#define BPF_LOADS_PRUNE_MIN	1024
-
 /**
- * struct bpf_func_code - one code of a function
- * @func: the function
- * @next: an older one
- * @map: of the first load, NULL when the function is no longer in the table
- * @code_map: of the first load whose code is known, or NULL
- * @replaced: what @map was when it turned out that its code is another. Hist entries
- *	      may have its symbol. It cannot happen twice: by then @code_map is known.
- * @index: number of older codes of the same size
- * @nr_loads: number of loads
- */
-struct bpf_func_code {
-	struct bpf_func		*func;
-	struct bpf_func_code	*next;
-	struct map		*map;
-	struct map		*code_map;
-	struct map		*replaced;
-	unsigned int		index;
-	unsigned int		nr_loads;
-};
-
-/**
- * struct bpf_func - a function, as it is in the table of a machine
- * @refcnt: the table, and the dso of each load, which points to its code
- * @codes: the newest code
- * @first: the oldest code
- * @pinned: an annotated function calls it, so that its symbol must stay
- * @name: "bpf_prog_<tag>_<name>"
+ * struct bpf_func - a function of BPF programs, with one code
+ * @node: in the table of the machine
+ * @nr_dsos: number of dsos that refer to it
+ * @nr_loads: number of loads that had samples
+ * @hash: of the name
+ * @index: tells it from other code of the same name and size
+ * @sub_id: which function of the program it is
+ * @info: the program of one load, for the code; NULL until one is known
+ * @sym: the only symbol in the dso of each load
  */
 struct bpf_func {
-	refcount_t		refcnt;
-	struct bpf_func_code	*codes;
-	struct bpf_func_code	first;
-	bool			pinned;
-	char			name[];
+	struct hlist_node		node;
+	u32				nr_dsos;
+	u32				nr_loads;
+	u32				hash;
+	u32				index;
+	u32				sub_id;
+	struct bpf_prog_info_node	*info;
+	struct symbol			*sym;
 };
 
 /*
  * Protects the tables of all machines, and the functions in them. In perf top a thread
- * adds loads while another one annotates.
+ * adds loads while another one annotates, and deletes hist entries.
  */
-static struct mutex loads_mutex;
+static struct mutex funcs_lock = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static void init_loads_mutex(void)
+/* Names differ in the tag, which is a hash already, and at the end. */
+static u32 hash_name(const char *name, size_t len)
 {
-	mutex_init(&loads_mutex);
-}
-
-static void lock_loads(void)
-	EXCLUSIVE_LOCK_FUNCTION(loads_mutex)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, init_loads_mutex);
-	mutex_lock(&loads_mutex);
-}
-
-static void unlock_loads(void)
-	UNLOCK_FUNCTION(loads_mutex)
-{
-	mutex_unlock(&loads_mutex);
-}
-
-/*
- * Of "bpf_prog_<tag>_<name>", as there may be many: the tag is a hash of 16 digits already,
- * and programs with the same instructions differ in the end of the name.
- */
-static size_t bpf_func__hash(long key, void *ctx __maybe_unused)
-{
-	const char *name = (const char *)key;
-	size_t len = strlen(name);
-	u64 tag[2], end;
+	u64 tag, end;
 
 	if (len < strlen("bpf_prog_") + sizeof(tag))
 		return str_hash(name);
-	memcpy(tag, name + strlen("bpf_prog_"), sizeof(tag));
+	memcpy(&tag, name + strlen("bpf_prog_"), sizeof(tag));
 	memcpy(&end, name + len - sizeof(end), sizeof(end));
-	end = (end * 31 + tag[0]) * 31 + tag[1];
-	return end ^ end >> 32;
+	return ((tag + end) * 0x9e3779b97f4a7c15ULL) >> 32;
 }
 
-static bool bpf_func__equal(long key1, long key2, void *ctx __maybe_unused)
+static struct bpf_func *bpf_func__new(const char *name, u64 size, u32 hash)
 {
-	return !strcmp((const char *)key1, (const char *)key2);
-}
+	struct symbol *sym = symbol__new(/*start=*/0, size, /*binding=*/0, /*type=*/0, name);
+	struct bpf_func *func = sym ? malloc(sizeof(*func)) : NULL;
 
-static struct bpf_func_code *bpf_func__add_code(struct bpf_func *func, struct map *map)
-{
-	struct bpf_func_code *code = func->codes ? zalloc(sizeof(*code)) : &func->first;
-
-	if (!code)
-		return NULL;
-	code->func = func;
-	code->map = map__get(map);
-	for (struct bpf_func_code *old = func->codes; old; old = old->next)
-		code->index += map__size(old->map) == map__size(map);
-	code->next = func->codes;
-	func->codes = code;
-	return code;
+	if (func)
+		*func = (struct bpf_func){ .hash = hash, .sym = sym, };
+	else if (sym)
+		symbol__delete(sym);
+	return func;
 }
 
 static void bpf_func__put(struct bpf_func *func)
 {
-	struct bpf_func_code *code, *next;
-
-	if (!refcount_dec_and_test(&func->refcnt))
+	if (!func || --func->nr_dsos)
 		return;
-	for (code = func->codes; code; code = next) {
-		next = code->next;
-		if (code != &func->first)
-			free(code);
-	}
+	hlist_del_init(&func->node);
+	bpf_prog_info_node__put(func->info);
+	symbol__delete(func->sym);
 	free(func);
 }
 
-/* The function is no longer in the table: do not hold maps, whose dsos hold the function. */
-static void bpf_func__unlink(struct bpf_func *func)
+static void bpf_func__learn_code(struct bpf_func *func, const struct dso_bpf_prog *prog)
 {
-	for (struct bpf_func_code *code = func->codes; code; code = code->next) {
-		map__zput(code->map);
-		map__zput(code->code_map);
-		map__zput(code->replaced);
-	}
-	bpf_func__put(func);
-}
-
-static struct bpf_func *bpf_loads__find(const struct bpf_loads *loads, const char *name)
-{
-	struct bpf_func *func;
-
-	return loads->funcs && hashmap__find(loads->funcs, name, &func) ? func : NULL;
-}
-
-static unsigned int map__nr_refs(struct map *map)
-{
-	return refcount_read(map__refcnt(map));
-}
-
-/* Does anything but the table, and the dsos that it holds, refer to the function? */
-static bool bpf_func__is_used(const struct bpf_func *func)
-{
-	unsigned int nr_dsos = 0;
-
-	for (struct bpf_func_code *code = func->codes; code; code = code->next) {
-		bool one_map = RC_CHK_EQUAL(code->code_map, code->map);
-
-		if (code->replaced || map__nr_refs(code->map) > (one_map ? 2 : 1) ||
-		    (code->code_map && !one_map && map__nr_refs(code->code_map) > 1))
-			return true;
-		nr_dsos += code->code_map && !one_map ? 2 : 1;
-	}
-	return func->pinned || refcount_read(&func->refcnt) > 1 + nr_dsos;
-}
-
-static void bpf_loads__prune(struct bpf_loads *loads)
-{
-	struct hashmap_entry *cur, *tmp;
-	size_t bkt;
-
-	if (hashmap__size(loads->funcs) < max_t(size_t, loads->prune_at, BPF_LOADS_PRUNE_MIN))
+	if (func->info || !prog->info)
 		return;
-
-	hashmap__for_each_entry_safe(loads->funcs, cur, tmp, bkt) {
-		struct bpf_func *func = cur->pvalue;
-
-		if (!bpf_func__is_used(func)) {
-			hashmap__delete(loads->funcs, func->name, NULL, NULL);
-			bpf_func__unlink(func);
-		}
-	}
-	loads->prune_at = 2 * hashmap__size(loads->funcs);
+	func->info = bpf_prog_info_node__get(prog->info);
+	func->sub_id = prog->sub_id;
 }
 
-static struct bpf_func *bpf_loads__add(struct bpf_loads *loads, const char *name)
+/* What is not known is assumed to be the same. */
+static bool bpf_func__has_code_of(const struct bpf_func *func, const struct dso_bpf_prog *prog)
 {
+	return !func->info || !prog->info ||
+	       bpil__has_same_code(func->info->info_linear, func->sub_id,
+				   prog->info->info_linear, prog->sub_id);
+}
+
+/*
+ * Find the function that a dso is a load of. As long as its program is not known, that is
+ * the newest one with its name and size. Called with funcs_lock held.
+ */
+static struct bpf_func *machine__findnew_bpf_func(struct machine *machine, struct dso *dso)
+{
+	const char *name = dso__short_name(dso);
+	u32 hash = hash_name(name, dso__short_name_len(dso)), index = 0;
+	struct hlist_head *head = &machine->bpf_funcs[hash % BPF_FUNCS_SIZE];
+	u64 size = dso__text_end(dso);
 	struct bpf_func *func;
 
-	if (!loads->funcs) {
-		struct hashmap *funcs = hashmap__new(bpf_func__hash, bpf_func__equal, NULL);
+	if (symbol_conf.separate_bpf_loads)
+		return bpf_func__new(name, size, hash);
 
-		if (IS_ERR(funcs))
-			return NULL;
-		loads->funcs = funcs;
+	hlist_for_each_entry(func, head, node) {
+		if (func->hash != hash || symbol__size(func->sym) != size ||
+		    strcmp(func->sym->name, name))
+			continue;
+		if (bpf_func__has_code_of(func, dso__bpf_prog(dso)))
+			return func;
+		index = max(index, func->index + 1);
 	}
-	bpf_loads__prune(loads);
 
-	func = zalloc(sizeof(*func) + strlen(name) + 1);
-	if (!func)
-		return NULL;
-	refcount_set(&func->refcnt, 1);
-	strcpy(func->name, name);
-	if (hashmap__add(loads->funcs, func->name, func)) {
-		free(func);
-		return NULL;
+	func = bpf_func__new(name, size, hash);
+	if (func) {
+		func->index = index;
+		hlist_add_head(&func->node, head);
 	}
 	return func;
 }
 
-/**
- * dso__put_bpf_func - a dso that may be of a BPF function is deleted
- * @dso: any
- */
-void dso__put_bpf_func(struct dso *dso)
+/* Called with funcs_lock held. */
+static int dso__set_bpf_func(struct dso *dso, struct machine *machine)
 {
-	struct bpf_func_code *code = dso__bpf_prog(dso)->code;
-
-	if (code)
-		bpf_func__put(code->func);
-	dso__bpf_prog(dso)->code = NULL;
-}
-
-static void bpf_func_code__add_load(struct bpf_func_code *code, struct map *map)
-{
-	refcount_inc(&code->func->refcnt);
-	dso__bpf_prog(map__dso(map))->code = code;
-	code->nr_loads++;
-}
-
-/* Called when the code of a load is not that of @code, which is known. */
-static void bpf_func_code__remove_load(struct bpf_func_code *code, struct map *map)
-{
-	code->nr_loads--;
-	if (RC_CHK_EQUAL(code->map, map)) {
-		code->replaced = code->map;
-		code->map = map__get(code->code_map);
-	}
-	dso__put_bpf_func(map__dso(map));
-}
-
-static int __machine__add_bpf_load(struct machine *machine, struct map *map)
-{
-	const char *name = dso__short_name(map__dso(map));
-	struct bpf_func *func = bpf_loads__find(&machine->bpf_loads, name);
-	struct bpf_func_code *code;
+	struct bpf_func *func = machine__findnew_bpf_func(machine, dso);
+	struct rb_node *node;
 
 	if (!func)
-		func = bpf_loads__add(&machine->bpf_loads, name);
-	if (!func)
-		return -ENOMEM;
+		return -1;
+	func->nr_dsos++;
+	bpf_func__learn_code(func, dso__bpf_prog(dso));
+	dso__bpf_prog(dso)->func = func;
 
-	for (code = func->codes; code; code = code->next) {
-		if (map__size(code->map) == map__size(map))
-			break;
-	}
-	if (!code)
-		code = bpf_func__add_code(func, map);
-	if (!code)
-		return -ENOMEM;
-
-	bpf_func_code__add_load(code, map);
+	/* A tree with one node can have many roots, if nothing is added to it. */
+	node = &func->sym->rb_node;
+	*dso__symbols(dso) = (struct rb_root_cached){ { node }, node };
+	dso__reset_find_symbol_cache(dso);
+	dso__set_loaded(dso);
 	return 0;
 }
 
 /**
- * machine__add_bpf_load - add the map of a BPF function
+ * dso__load_bpf_func - dso__load() for a BPF function
+ * @dso: of type DSO_BINARY_TYPE__BPF_PROG_INFO, named "bpf_prog_<tag>_<name>"
+ * @map: its map
+ *
+ * Return: the number of symbols, or -1 if out of memory.
+ */
+int dso__load_bpf_func(struct dso *dso, struct map *map)
+{
+	struct machine *machine = maps__machine(map__kmaps(map));
+	int err = 0;
+
+	mutex_lock(&funcs_lock);
+	if (!dso__loaded(dso)) {
+		err = dso__set_bpf_func(dso, machine);
+		if (!err)
+			dso__bpf_prog(dso)->func->nr_loads++;
+	}
+	mutex_unlock(&funcs_lock);
+	return err ?: 1;
+}
+
+/**
+ * dso__update_bpf_func - the program of a BPF function is known
+ * @dso: of the function
  * @machine: where it is loaded
- * @map: with a dso named "bpf_prog_<tag>_<name>"
  *
- * The program info comes later. Until then, assume that the load has the code of
- * the last load of this size. See map__link_bpf_load().
- *
- * Return: 0 or -ENOMEM.
+ * If the dso was loaded before, in a pipe or in perf top, and turns out to have other
+ * code, it changes to the function with that code. Hist entries have the symbol of the
+ * former one, and samples until now stay there.
  */
-int machine__add_bpf_load(struct machine *machine, struct map *map)
+void dso__update_bpf_func(struct dso *dso, struct machine *machine)
 {
-	int err;
+	struct dso_bpf_prog *prog = dso__bpf_prog(dso);
+	struct bpf_func *func = prog->func;
 
-	lock_loads();
-	err = __machine__add_bpf_load(machine, map);
-	unlock_loads();
-	return err;
-}
+	/* not loaded yet, as in a file, or not loaded as a BPF function */
+	if (!func)
+		return;
 
-static bool bpf_func_code__is_of(const struct bpf_func_code *code, struct map *map)
-{
-	return map__size(code->map) == map__size(map) &&
-	       (!code->code_map ||
-		dso__has_same_bpf_code(map__dso(code->code_map), map__dso(map)));
-}
-
-/* Find the code of a load whose program info is known, or add one. */
-static struct bpf_func_code *bpf_func__find_code(struct bpf_func *func, struct map *map)
-{
-	struct bpf_func_code *code;
-
-	for (code = func->codes; code; code = code->next) {
-		if (bpf_func_code__is_of(code, map))
-			return code;
+	mutex_lock(&funcs_lock);
+	if (bpf_func__has_code_of(func, prog)) {
+		bpf_func__learn_code(func, prog);
+	} else if (!prog->guessed_func && !dso__set_bpf_func(dso, machine)) {
+		prog->guessed_func = func;
+		prog->func->nr_loads++;
+		func->nr_loads--;
 	}
-	return bpf_func__add_code(func, map);
+	mutex_unlock(&funcs_lock);
 }
 
-static void __map__link_bpf_load(struct map *map)
+/**
+ * dso__put_bpf_func - drop what the dso of a BPF function refers to
+ * @dso: any, which is deleted; has no more symbols if it is of a BPF function
+ */
+void dso__put_bpf_func(struct dso *dso)
 {
-	struct bpf_func_code *old = dso__bpf_prog(map__dso(map))->code, *code = old;
-	struct bpf_code unused;
+	struct dso_bpf_prog *prog = dso__bpf_prog(dso);
 
-	if (!old || !old->map || dso__bpf_code(map__dso(map), &unused))
+	bpf_prog_info_node__put(prog->info);
+	if (!prog->func)
 		return;
+	*dso__symbols(dso) = RB_ROOT_CACHED;
+	mutex_lock(&funcs_lock);
+	bpf_func__put(prog->guessed_func);
+	bpf_func__put(prog->func);
+	mutex_unlock(&funcs_lock);
+}
 
-	if (!bpf_func_code__is_of(old, map)) {
-		code = bpf_func__find_code(old->func, map);
-		if (!code)
-			return;
-		bpf_func_code__add_load(code, map);
-		bpf_func_code__remove_load(old, map);
-		dso__bpf_prog(map__dso(map))->code = code;
+/**
+ * machine__exit_bpf_funcs - end the table of BPF functions
+ * @machine: any; hist entries may still have functions of it
+ */
+void machine__exit_bpf_funcs(struct machine *machine)
+{
+	mutex_lock(&funcs_lock);
+	for (size_t i = 0; i < ARRAY_SIZE(machine->bpf_funcs); i++) {
+		while (!hlist_empty(&machine->bpf_funcs[i]))
+			hlist_del_init(machine->bpf_funcs[i].first);
 	}
-	if (!code->code_map)
-		code->code_map = map__get(map);
+	mutex_unlock(&funcs_lock);
+}
+
+static struct bpf_func *map_symbol__bpf_func(const struct map_symbol *ms)
+{
+	const struct dso_bpf_prog *prog;
+
+	if (!ms->map || !ms->sym)
+		return NULL;
+	prog = dso__bpf_prog(map__dso(ms->map));
+	if (prog->guessed_func && prog->guessed_func->sym == ms->sym)
+		return prog->guessed_func;
+	return prog->func && prog->func->sym == ms->sym ? prog->func : NULL;
 }
 
 /**
- * map__link_bpf_load - handle that the program info of a BPF function is known
- * @map: after machine__add_bpf_load(), with the id of the program in its dso
+ * map_symbol__bpf_code_index - distinguish codes of one function and size
+ * @ms: any
  *
- * If the load was assigned to other code, assign it to its own. Samples of before, in
- * a pipe or in perf top, stay where they were counted.
+ * Return: a number that is the same for loads with the same code, 0 for other text.
  */
-void map__link_bpf_load(struct map *map)
+unsigned int map_symbol__bpf_code_index(const struct map_symbol *ms)
 {
-	lock_loads();
-	__map__link_bpf_load(map);
-	unlock_loads();
+	const struct bpf_func *func = map_symbol__bpf_func(ms);
+
+	return func ? func->index : 0;
 }
 
 /**
- * machine__exit_bpf_loads - forget all BPF functions
- * @machine: any
- */
-void machine__exit_bpf_loads(struct machine *machine)
-{
-	struct bpf_loads *loads = &machine->bpf_loads;
-	struct hashmap_entry *cur;
-	size_t bkt;
-
-	if (!loads->funcs)
-		return;
-	lock_loads();
-	hashmap__for_each_entry(loads->funcs, cur, bkt)
-		bpf_func__unlink(cur->pvalue);
-	hashmap__free(loads->funcs);
-	loads->funcs = NULL;
-	unlock_loads();
-}
-
-/* The code that the map is of, unless other text has cut the map since. */
-static struct bpf_func_code *map__bpf_func_code(const struct map *map)
-{
-	struct bpf_func_code *code = dso__bpf_prog(map__dso(map))->code;
-
-	return code && code->map && map__size(code->map) == map__size(map) ? code : NULL;
-}
-
-static void __map_symbol__merge_bpf_loads(struct map_symbol *ms)
-{
-	struct bpf_func_code *code = ms->sym && !symbol_conf.separate_bpf_loads ?
-				     map__bpf_func_code(ms->map) : NULL;
-
-	if (!code)
-		return;
-	ms->sym = dso__first_symbol(map__dso(code->map));
-	ms->map = code->code_map ?: code->map;
-}
-
-/**
- * map_symbol__merge_bpf_loads - count a sample for all loads of its BPF function
- * @ms: where the sample is; changed in place, without a reference to the new map
+ * map_symbol__nr_other_code - count the loads of a BPF function that have other code
+ * @ms: any
  *
- * Offsets in the function remain valid. Does nothing if @ms is not in a BPF function, or
- * if the user asked for each load.
- *
- * Called by the thread that processes events, and adds loads: the map stays until the
- * next event.
+ * Return: the number of those with samples, 0 if @ms is not in a BPF function or if loads
+ * are separate.
  */
-void map_symbol__merge_bpf_loads(struct map_symbol *ms)
+unsigned int map_symbol__nr_other_code(const struct map_symbol *ms)
 {
-	const struct bpf_func_code *code;
+	const struct bpf_func *own = map_symbol__bpf_func(ms), *func;
+	struct machine *machine;
+	unsigned int nr = 0;
 
-	if (!ms->map || !dso__is_bpf_prog(map__dso(ms->map)))
-		return;
+	if (!own)
+		return 0;
 
-	/* no other thread adds loads, so that it needs no lock to see that there is one only */
-	code = dso__bpf_prog(map__dso(ms->map))->code;
-	if (!code || code->nr_loads == 1)
-		return;
-
-	lock_loads();
-	__map_symbol__merge_bpf_loads(ms);
-	unlock_loads();
-}
-
-/**
- * map_symbol__get_merged_bpf_loads - map_symbol__merge_bpf_loads(), with references
- * @ms: holds a reference to its map, before and after
- *
- * Called by any thread.
- */
-void map_symbol__get_merged_bpf_loads(struct map_symbol *ms)
-{
-	struct map_symbol merged = *ms;
-
-	if (!ms->map || !dso__is_bpf_prog(map__dso(ms->map)))
-		return;
-
-	lock_loads();
-	__map_symbol__merge_bpf_loads(&merged);
-	if (!RC_CHK_EQUAL(merged.map, ms->map)) {
-		struct map *old = ms->map;
-
-		ms->map = map__get(merged.map);
-		map__put(old);
+	machine = maps__machine(map__kmaps(ms->map));
+	mutex_lock(&funcs_lock);
+	hlist_for_each_entry(func, &machine->bpf_funcs[own->hash % BPF_FUNCS_SIZE], node) {
+		if (func != own && !strcmp(func->sym->name, own->sym->name))
+			nr += func->nr_loads;
 	}
-	ms->sym = merged.sym;
-	unlock_loads();
+	mutex_unlock(&funcs_lock);
+	return nr;
 }
 
 /**
@@ -448,155 +292,97 @@ void map_symbol__get_merged_bpf_loads(struct map_symbol *ms)
  */
 bool bpf_func__has_name(const char *symbol_name, const char *name)
 {
-	const size_t tag_len = 2 * BPF_TAG_SIZE, len = strlen("bpf_prog_") + tag_len + 1;
 	const char *tag = symbol_name + strlen("bpf_prog_");
+	const size_t tag_len = BPF_FUNC_PREFIX_LEN - strlen("bpf_prog__");
 
-	/* most are of another length: asked for each sample of perf annotate */
-	if (strlen(symbol_name) != len + strlen(name) || strcmp(symbol_name + len, name))
-		return false;
-	return strstarts(symbol_name, "bpf_prog_") && tag[tag_len] == '_' &&
+	/* most differ in the length or at the end */
+	return strlen(symbol_name) == BPF_FUNC_PREFIX_LEN + strlen(name) &&
+	       !strcmp(symbol_name + BPF_FUNC_PREFIX_LEN, name) &&
+	       strstarts(symbol_name, "bpf_prog_") && tag[tag_len] == '_' &&
 	       strspn(tag, "0123456789abcdef") >= tag_len;
 }
 
-/**
- * machine__has_bpf_func - was a BPF function of this name loaded?
- * @machine: any
- * @name: with or without "bpf_prog_<tag>_"
- */
-bool machine__has_bpf_func(const struct machine *machine, const char *name)
+#ifdef HAVE_LIBBPF_SUPPORT
+/* Make a map of a function of a known program, which need not be loaded any more. */
+static struct map *map__new_bpf_func(struct map *other, const char *name,
+				     struct bpf_prog_info_node *info, u32 sub_id)
 {
-	const struct bpf_loads *loads = &machine->bpf_loads;
-	struct hashmap_entry *cur;
-	bool found = false;
-	size_t bkt;
+	struct machine *machine = maps__machine(map__kmaps(other));
+	struct map *map = NULL;
+	struct bpf_code code;
+	struct dso *dso;
+	int err;
 
-	lock_loads();
-	if (loads->funcs) {
-		hashmap__for_each_entry(loads->funcs, cur, bkt)
-			found = found || !strcmp(cur->pkey, name) ||
-				bpf_func__has_name(cur->pkey, name);
-	}
-	unlock_loads();
-	return found;
-}
-
-/**
- * machine__find_bpf_func - find a BPF function by its name
- * @machine: where it was loaded, even if it no longer is
- * @name: "bpf_prog_<tag>_<name>"
- * @func: map and symbol are set, with a reference to the map
- *
- * The symbol stays as long as the machine.
- *
- * Return: true, or false if no function has the name, or if the loads of the function
- * have several codes.
- */
-bool machine__find_bpf_func(struct machine *machine, const char *name, struct map_symbol *func)
-{
-	struct bpf_func_code *code;
-	struct bpf_func *found;
-
-	lock_loads();
-	found = bpf_loads__find(&machine->bpf_loads, name);
-	code = found && !found->codes->next ? found->codes : NULL;
-	if (code) {
-		found->pinned = true;
-		func->map = map__get(code->code_map ?: code->map);
-		func->sym = dso__first_symbol(map__dso(code->map));
-	}
-	unlock_loads();
-	return code;
-}
-
-/* NULL if loads are not merged, or @dso is not of a BPF function */
-static const struct bpf_func_code *dso__mergeable_code(const struct dso *dso)
-{
-	if (!dso || !dso__is_bpf_prog(dso) || symbol_conf.separate_bpf_loads)
+	if (bpil__code(info->info_linear, sub_id, &code))
 		return NULL;
-	return dso__bpf_prog((struct dso *)dso)->code;
+	dso = dso__new_ktext(name, DSO_BINARY_TYPE__BPF_PROG_INFO, code.len);
+	if (!dso)
+		return NULL;
+	dso__set_bpf_prog(dso, machine->env, info, sub_id);
+
+	mutex_lock(&funcs_lock);
+	err = dso__set_bpf_func(dso, machine);
+	mutex_unlock(&funcs_lock);
+	if (!err)
+		map = map__new2(code.addr, dso);
+	if (map) {
+		map__set_end(map, code.addr + code.len);
+		map__kmap(map)->kmaps = map__kmaps(other);
+	}
+	dso__put(dso);
+	return map;
 }
 
 /**
- * dso__cmp_bpf_func - compare the functions of two dsos
- * @left: of any type, or NULL
- * @right: of any type, or NULL
+ * map_symbol__find_bpf_code - change to a load of the same function whose code is known
+ * @ms: any; holds a reference to its map, before and after
  *
- * Return: 0 if they are equal, or loads of one BPF function. Otherwise an order, in
- * which the loads of a function are one.
+ * No effect if the code of @ms is known, or that of no load.
  */
-int dso__cmp_bpf_func(const struct dso *left, const struct dso *right)
+void map_symbol__find_bpf_code(struct map_symbol *ms)
 {
-	const struct bpf_func_code *left_code, *right_code;
+	const struct bpf_func *func = map_symbol__bpf_func(ms);
+	const struct dso_bpf_prog *prog;
+	struct map *map;
 
-	if (RC_CHK_EQUAL(left, right))
-		return 0;
+	prog = func ? dso__bpf_prog(map__dso(ms->map)) : NULL;
+	if (!func || !func->info || (prog->func == func && prog->info))
+		return;
 
-	left_code = dso__mergeable_code(left);
-	right_code = dso__mergeable_code(right);
-	if (!left_code != !right_code)
-		return left_code ? -1 : 1;
-	if (!left || !right)
-		return left ? 1 : -1;
-	if (!left_code)
-		return RC_CHK_ACCESS(left) < RC_CHK_ACCESS(right) ? -1 : 1;
-	if (left_code->func == right_code->func)
-		return 0;
-	return left_code->func < right_code->func ? -1 : 1;
+	map = map__new_bpf_func(ms->map, ms->sym->name, func->info, func->sub_id);
+	/* A damaged file may have a length that contradicts its code. */
+	if (map && dso__bpf_prog(map__dso(map))->func == func) {
+		map__put(ms->map);
+		ms->map = map;
+	} else {
+		map__put(map);
+	}
 }
 
 /**
- * dso__cmp_bpf_code - compare the codes of two dsos
- * @left: of any type, or NULL
- * @right: of any type, or NULL
+ * map__find_bpf_callee - find the function of a BPF program that another one calls
+ * @map: of the caller, whose program is known
+ * @addr: memory address in any function of the program, in the recorded kernel
+ * @callee: map and symbol are set, with a reference to the map
  *
- * Return: as dso__cmp_bpf_func(), but loads of a function are equal only if their code is.
+ * Return: false if no function of the program begins at @addr.
  */
-int dso__cmp_bpf_code(const struct dso *left, const struct dso *right)
+bool map__find_bpf_callee(struct map *map, u64 addr, struct map_symbol *callee)
 {
-	const struct bpf_func_code *left_code, *right_code;
-	int cmp = dso__cmp_bpf_func(left, right);
+	const struct dso_bpf_prog *prog = dso__bpf_prog(map__dso(map));
+	struct bpf_code code;
+	char *name;
+	u32 sub_id;
 
-	if (cmp || RC_CHK_EQUAL(left, right))
-		return cmp;
-
-	left_code = dso__mergeable_code(left);
-	right_code = dso__mergeable_code(right);
-	if (left_code == right_code)
-		return 0;
-	return left_code < right_code ? -1 : 1;
+	if (!prog->info || bpil__find_code(prog->info->info_linear, addr, &sub_id, &code) ||
+	    code.addr != addr)
+		return false;
+	name = dso__bpf_func_name(map__dso(map), addr);
+	if (!name)
+		return false;
+	callee->map = map__new_bpf_func(map, name, prog->info, sub_id);
+	callee->sym = callee->map ? dso__first_symbol(map__dso(callee->map)) : NULL;
+	free(name);
+	return callee->map;
 }
-
-/**
- * dso__bpf_code_index - tell codes of one function and size apart
- * @dso: any
- *
- * Return: a number that is the same for loads with the same code, 0 for other dsos.
- */
-unsigned int dso__bpf_code_index(struct dso *dso)
-{
-	const struct bpf_func_code *code = dso__bpf_prog(dso)->code;
-
-	return code ? code->index : 0;
-}
-
-/**
- * map_symbol__nr_other_code - count the loads of a BPF function that have other code
- * @ms: the function
- *
- * Return: their number, 0 if @ms is not in a BPF function or if loads are not merged.
- */
-unsigned int map_symbol__nr_other_code(const struct map_symbol *ms)
-{
-	struct bpf_func_code *own, *code;
-	unsigned int nr = 0;
-
-	if (symbol_conf.separate_bpf_loads)
-		return 0;
-
-	lock_loads();
-	own = map__bpf_func_code(ms->map);
-	for (code = own ? own->func->codes : NULL; code; code = code->next)
-		nr += code == own ? 0 : code->nr_loads;
-	unlock_loads();
-	return nr;
-}
+#endif /* HAVE_LIBBPF_SUPPORT */

@@ -350,44 +350,48 @@ void bpf_metadata_free(struct bpf_metadata *metadata __maybe_unused)
 
 #endif /* HAVE_LIBBPF_STRINGS_SUPPORT */
 
-struct bpf_metadata_final_ctx {
+struct bpf_metadata_ctx {
 	const struct perf_tool *tool;
 	perf_event__handler_t process;
 	struct machine *machine;
+	u32 since;
 };
 
-static void synthesize_final_bpf_metadata_cb(struct bpf_prog_info_node *node,
-					     void *data)
+static void synthesize_bpf_metadata_cb(struct bpf_prog_info_node *node, void *data)
 {
-	struct bpf_metadata_final_ctx *ctx = (struct bpf_metadata_final_ctx *)data;
+	struct bpf_metadata_ctx *ctx = data;
 	struct bpf_metadata *metadata = node->metadata;
 	int err;
 
-	if (!metadata || node->metadata_sent)
+	if (!metadata || node->seq <= ctx->since)
 		return;
-	node->metadata_sent = true;
 	err = synthesize_perf_record_bpf_metadata(metadata, ctx->tool,
 						  ctx->process, ctx->machine);
 	if (err != 0) {
 		const char *prog_name = metadata->prog_names[0];
 
 		if (prog_name != NULL)
-			pr_warning("Couldn't synthesize final BPF metadata for %s.\n", prog_name);
+			pr_warning("Couldn't synthesize BPF metadata for %s.\n", prog_name);
 		else
-			pr_warning("Couldn't synthesize final BPF metadata.\n");
+			pr_warning("Couldn't synthesize BPF metadata.\n");
 	}
 }
 
-void perf_event__synthesize_final_bpf_metadata(struct perf_session *session,
-					       perf_event__handler_t process)
+/**
+ * perf_event__synthesize_bpf_metadata - write the metadata of BPF programs
+ * @session: with its tool and the programs
+ * @since: programs that were added up to then are skipped, see perf_env
+ * @process: writes a record
+ */
+void perf_event__synthesize_bpf_metadata(struct perf_session *session, u32 since,
+					 perf_event__handler_t process)
 {
-	struct perf_env *env = &session->header.env;
-	struct bpf_metadata_final_ctx ctx = {
+	struct bpf_metadata_ctx ctx = {
 		.tool = session->tool,
 		.process = process,
 		.machine = &session->machines.host,
+		.since = since,
 	};
 
-	perf_env__iterate_bpf_prog_info(env, synthesize_final_bpf_metadata_cb,
-					&ctx);
+	perf_env__iterate_bpf_prog_info(&session->header.env, synthesize_bpf_metadata_cb, &ctx);
 }

@@ -58,17 +58,22 @@ static bool perf_env__hides_bpf_func(struct perf_env *env, const char *func_name
 int perf_env__scnprintf_bpf_counts(const struct perf_env *env, const char *prefix, char *buf,
 				   size_t size)
 {
-	const struct bpf_sideband_counts *counts = env->bpf_progs.counts;
+	const struct bpf_counts *counts = env->bpf_progs.counts;
+	u64 loaded, described;
 	char indent[16];
 	int len;
 
-	if (!counts || (counts->loaded <= counts->described && !counts->unfollowed))
+	if (!counts)
+		return 0;
+	loaded = counts->nr[BPF_LOADED];
+	described = counts->nr[BPF_DESCRIBED];
+	if (loaded <= described && !counts->nr[BPF_UNFOLLOWED])
 		return 0;
 
 	len = scnprintf(buf, size, "%sOf %" PRIu64 " BPF programs, %" PRIu64 " have no info:\n",
-			prefix, counts->loaded, counts->loaded - counts->described);
+			prefix, loaded, loaded - described);
 	scnprintf(indent, sizeof(indent), "%s  ", prefix);
-	return len + bpf_sideband_counts__scnprintf(counts, indent, buf + len, size - len);
+	return len + bpf_counts__scnprintf(counts, indent, buf + len, size - len);
 }
 
 /**

@@ -35,34 +35,29 @@
 #include <linux/zalloc.h>
 #include <sys/ioctl.h>
 #include <internal/xyarray.h>
-#include <perf/cpumap.h>
 #include <perf/evsel.h>
 #include <perf/event.h>
 #include "bpf-event.h"
 #include "bpf-fetch.h"
-#include "bpf-forget.h"
 #include "bpf-sideband.h"
 #include "debug.h"
 #include "env.h"
 #include "evlist.h"
 #include "evsel.h"
 #include "ksym-log.h"
+#include "ksym-snapshot.h"
 #include "perf_api_probe.h"
 #include "record.h"
+#include "session.h"
 
 /* Stop trying the queue when this many programs in a row are not ready. */
-#define MAX_NOT_READY	64
+#define MAX_NOT_READY	8
 #define WAIT_STEP_MS	10
 /* Some hundred thousand records: few ring buffers reach that far back */
 #define LOG_MAX_BYTES	(16 << 20)
 
-/*
- * perf top: if a program had ended at a call of bpf_sideband__tell_ended(), its last
- * samples have been processed after so many more. Another thread reads all ring buffers in
- * a round meanwhile, and a round lies between two calls, or across one: what is read in the
- * first round that begins after the call is processed before the second one after it.
- */
-#define ENDED_CALLS	2
+/* As many ended programs as there are in a full log */
+#define LOG_MAX_ENDED	(16 << 10)
 
 /* Ids of programs, the oldest first */
 struct id_list {
@@ -71,25 +66,39 @@ struct id_list {
 	size_t	max;
 };
 
+/* What the records of the side band report */
+enum sideband_state {
+	SIDEBAND_FOLLOWS,		/* text that is added and removed */
+	SIDEBAND_FIRST_SNAPSHOT,	/* also text that exists, all of which goes to the log */
+	SIDEBAND_SNAPSHOT,		/* also text that exists, which the log may have */
+};
+
 struct bpf_sideband {
 	struct perf_env			*env;
 	/* NULL when the thread has stopped for good */
 	struct evsel			*evsel;
 	/* protected by evlist__sb_lock() from here on, while the thread runs */
-	struct bpf_sideband_counts	counts;
+	struct bpf_counts		counts;
 	/* unloaded programs that the kernel may have retained */
 	struct id_list			queue;
-	/*
-	 * Programs that were unloaded; the first nr_marked of them before the mark. If
-	 * there is a log, those that it has dropped.
-	 */
+	/* programs that were unloaded; the first nr_marked of them before the mark */
 	struct id_list			ended;
 	size_t				nr_marked;
-	/* perf top: how many of them had ended at each of the last calls */
-	size_t				nr_ended[ENDED_CALLS];
+	/* so many are needed, see bpf_sideband__limit_ended() */
+	size_t				nr_needed;
+	enum sideband_state		state;
 	/* records of kernel text, see bpf_sideband__keep_log(); or NULL */
 	struct ksym_log			*log;
 	u64				log_mark;
+	/* up to here the log is in the file; later files need it as well */
+	u64				log_sent;
+	bool				keeps_sent;
+	/* the log began with a snapshot */
+	bool				has_snapshot;
+	/* no other event reports text: the log is kept even if it has no snapshot */
+	bool				is_source;
+	/* the samples of programs that ended long ago have been overwritten */
+	bool				overwrites;
 };
 
 /**
@@ -147,110 +156,89 @@ static bool id_list__has(const struct id_list *list, u32 id)
 	return false;
 }
 
-/*
- * Call @forget for the first @nr programs of those that were unloaded. Programs in the
- * queue, which have not been read yet, stay in the list until the next call.
- * Return: the number of programs that are taken off the list.
- */
-static size_t bpf_sideband__drop(struct bpf_sideband *sb, size_t nr,
-				 void (*forget)(struct perf_env *env, __u32 id))
-{
-	size_t i, kept = 0;
-
-	for (i = 0; i < sb->ended.nr; i++) {
-		u32 id = sb->ended.ids[i];
-
-		if (i < nr && !id_list__has(&sb->queue, id))
-			forget(sb->env, id);
-		else
-			sb->ended.ids[kept++] = id;
-	}
-	sb->ended.nr = kept;
-	return i - kept;
-}
-
-static void bpf_sideband__missed(struct bpf_sideband *sb, u64 *why)
-{
-	sb->counts.loaded++;
-	(*why)++;
-}
-
-/*
- * Count a program, unless it was counted when perf read those that exist.
- * Return: false if its info is not in the env.
- */
-static bool bpf_sideband__has_read(struct bpf_sideband *sb, u32 id)
-{
-	const struct bpf_prog_info_node *node = perf_env__find_bpf_prog_info(sb->env, id);
-
-	if (node && perf_env__count_bpf_prog(sb->env, id))
-		bpf_sideband_counts__add(&sb->counts, node, /*err=*/0);
-	return node;
-}
-
-/* Read and count a program. Closes @fd. */
+/* Read and count a program, unless perf knows it as one that exists already. Closes @fd. */
 static void bpf_sideband__describe(struct bpf_sideband *sb, u32 id, int fd)
 {
-	int err = perf_env__add_bpf_info(sb->env, fd);
+	int err = perf_env__add_bpf_info(sb->env, fd, &sb->counts);
 
 	close(fd);
-	if (err < 0) {
+	if (err < 0)
 		pr_debug("Cannot read BPF program %u: %s\n", id, strerror(-err));
-		bpf_sideband__missed(sb, &sb->counts.failed);
-	} else {
-		bpf_sideband__has_read(sb, id);
-	}
 }
 
 static void bpf_sideband__loaded(struct bpf_sideband *sb, u32 id)
 {
 	int fd, err;
 
-	if (bpf_sideband__has_read(sb, id))
+	if (perf_env__find_bpf_prog_info(sb->env, id))
 		return;
 
 	fd = bpf_prog_get_fd_by_id(id);
 	err = errno;
 	if (fd >= 0) {
 		bpf_sideband__describe(sb, id, fd);
+	} else if (err != ENOENT && sb->state != SIDEBAND_FOLLOWS) {
+		/* it existed before: counted when perf reads all that exist */
 	} else if (err == EPERM) {
-		bpf_sideband__missed(sb, &sb->counts.denied);
+		sb->counts.nr[BPF_DENIED]++;
 	} else if (err == ENOENT && !sb->evsel->core.attr.bpf_retain) {
-		bpf_sideband__missed(sb, &sb->counts.gone);
+		sb->counts.nr[BPF_GONE]++;
 	} else if (err != ENOENT || id_list__add(&sb->queue, id)) {
 		pr_debug("Cannot open BPF program %u: %s\n", id, strerror(err));
-		bpf_sideband__missed(sb, &sb->counts.failed);
+		sb->counts.nr[BPF_FAILED]++;
 	}
 }
 
-/* The log has dropped the records of a program. Out of memory, it is kept to the end. */
-static void bpf_sideband__dropped(u32 id, void *data)
-{
-	struct bpf_sideband *sb = data;
-
-	id_list__add(&sb->ended, id);
-}
-
+/*
+ * Forget the first @nr programs of those that were unloaded. Programs that have not been
+ * read yet, or that a dso needs, stay in the list until the next call.
+ */
 static void bpf_sideband__forget_first(struct bpf_sideband *sb, size_t nr)
 {
+	size_t i, kept = 0;
+
 	if (!nr)
 		return;
-	bpf_sideband__drop(sb, nr, perf_env__remove_bpf_prog_info);
+	for (i = 0; i < sb->ended.nr; i++) {
+		u32 id = sb->ended.ids[i];
+
+		if (i >= nr || id_list__has(&sb->queue, id) ||
+		    !perf_env__remove_bpf_prog_info(sb->env, id))
+			sb->ended.ids[kept++] = id;
+	}
+	sb->nr_marked -= min(sb->nr_marked, sb->ended.nr - kept);
+	sb->ended.nr = kept;
 	perf_env__remove_unused_btfs(sb->env);
+}
+
+/**
+ * bpf_sideband__limit_ended - forget the oldest programs if too many have ended
+ * @sb: may be NULL; its evlist is locked
+ * @max: keep so many at least, for samples that come later
+ *
+ * perf top and a flight recorder may run for months while programs come and go. They keep
+ * the last that have ended, and perf top those in its tables and listings, which dsos hold.
+ *
+ * Context: the thread that links dsos to the info, if any does.
+ */
+void bpf_sideband__limit_ended(struct bpf_sideband *sb, size_t max)
+{
+	if (!sb || sb->ended.nr < 2 * max_t(size_t, sb->nr_needed, max))
+		return;
+	bpf_sideband__forget_first(sb, sb->ended.nr - max);
+	sb->nr_needed = sb->ended.nr;
 }
 
 static void bpf_sideband__add_to_log(struct bpf_sideband *sb, const union perf_event *event)
 {
-	size_t size = event->header.size - evsel__id_hdr_size(sb->evsel);
-	size_t nr_ended = sb->ended.nr;
+	int id_size = evsel__id_hdr_size(sb->evsel);
+	int end = perf_event__id_end(event, id_size);
 	u64 time;
 
-	if (evsel__parse_sample_timestamp(sb->evsel, (union perf_event *)event, &time) ||
-	    ksym_log__add(sb->log, event, size, time))
-		sb->counts.lost++;
-	/* it had to be pruned */
-	if (sb->ended.nr > nr_ended)
-		bpf_sideband__forget_first(sb, sb->ended.nr);
+	if (end <= 0 ||
+	    evsel__parse_sample_timestamp(sb->evsel, (union perf_event *)event, &time) ||
+	    ksym_log__add(sb->log, event, end - id_size, time))
+		sb->counts.nr[BPF_LOST_RECORDS]++;
 }
 
 /* The event gets no maps of tasks, and those of the kernel are of modules. */
@@ -258,7 +246,16 @@ static bool is_of_kernel_text(const union perf_event *event)
 {
 	return event->header.type == PERF_RECORD_KSYMBOL ||
 	       event->header.type == PERF_RECORD_BPF_EVENT ||
+	       event->header.type == PERF_RECORD_TEXT_POKE ||
 	       event->header.type == PERF_RECORD_MMAP2;
+}
+
+static void bpf_sideband__unloaded(struct bpf_sideband *sb, u32 id)
+{
+	/* out of memory, it is kept to the end of the recording */
+	id_list__add(&sb->ended, id);
+	if (sb->overwrites)
+		bpf_sideband__limit_ended(sb, LOG_MAX_ENDED);
 }
 
 static int bpf_sideband__process(union perf_event *event, void *data)
@@ -269,14 +266,13 @@ static int bpf_sideband__process(union perf_event *event, void *data)
 		bpf_sideband__add_to_log(sb, event);
 
 	if (event->header.type == PERF_RECORD_LOST)
-		sb->counts.lost += event->lost.lost;
+		sb->counts.nr[BPF_LOST_RECORDS] += event->lost.lost;
 	else if (event->header.type != PERF_RECORD_BPF_EVENT)
 		return 0;
 	else if (event->bpf.type == PERF_BPF_EVENT_PROG_LOAD)
 		bpf_sideband__loaded(sb, event->bpf.id);
-	else if (event->bpf.type == PERF_BPF_EVENT_PROG_UNLOAD && !sb->log)
-		/* out of memory, it is kept to the end of the recording */
-		id_list__add(&sb->ended, event->bpf.id);
+	else if (event->bpf.type == PERF_BPF_EVENT_PROG_UNLOAD)
+		bpf_sideband__unloaded(sb, event->bpf.id);
 	return 0;
 }
 
@@ -302,11 +298,11 @@ static void bpf_sideband__ask(struct bpf_sideband *sb)
 			sb->queue.ids[kept++] = id;
 			not_ready++;
 		} else if (errno == ENOENT) {
-			bpf_sideband__missed(sb, &sb->counts.evicted);
+			sb->counts.nr[BPF_EVICTED]++;
 		} else {
 			pr_debug("Cannot open unloaded BPF program %u: %s\n",
 				 id, strerror(errno));
-			bpf_sideband__missed(sb, &sb->counts.failed);
+			sb->counts.nr[BPF_FAILED]++;
 		}
 	}
 	sb->queue.nr = kept;
@@ -339,10 +335,9 @@ void bpf_sideband__mark(struct bpf_sideband *sb)
 {
 	if (!sb)
 		return;
+	sb->nr_marked = sb->ended.nr;
 	if (sb->log)
 		sb->log_mark = ksym_log__mark(sb->log);
-	else
-		sb->nr_marked = sb->ended.nr;
 }
 
 /**
@@ -355,31 +350,10 @@ void bpf_sideband__forget(struct bpf_sideband *sb)
 {
 	if (!sb)
 		return;
-	if (sb->log) {
-		ksym_log__prune(sb->log, sb->log_mark);
-		sb->nr_marked = sb->ended.nr;
-	}
+	if (sb->log)
+		ksym_log__drop(sb->log, sb->log_mark);
 	bpf_sideband__forget_first(sb, sb->nr_marked);
 	sb->nr_marked = 0;
-}
-
-/**
- * bpf_sideband__tell_ended - tell the env of programs whose samples have been processed
- * @sb: may be NULL; its evlist is locked
- *
- * perf top calls it when it has processed the records that it had, see ENDED_CALLS.
- */
-void bpf_sideband__tell_ended(struct bpf_sideband *sb)
-{
-	size_t nr, i;
-
-	if (!sb || !sb->ended.nr)
-		return;
-
-	nr = bpf_sideband__drop(sb, sb->nr_ended[0], perf_env__bpf_prog_unloaded);
-	for (i = 0; i + 1 < ENDED_CALLS; i++)
-		sb->nr_ended[i] = sb->nr_ended[i + 1] - nr;
-	sb->nr_ended[i] = sb->ended.nr;
 }
 
 /**
@@ -393,25 +367,15 @@ size_t bpf_sideband__nr_unready(const struct bpf_sideband *sb)
 	return sb ? sb->queue.nr : 0;
 }
 
-/* evlist__add() has given it all CPUs */
-static void evsel__replace_cpus(struct evsel *evsel, struct perf_cpu_map *cpus)
-{
-	perf_cpu_map__put(evsel->core.cpus);
-	perf_cpu_map__put(evsel->core.pmu_cpus);
-	evsel->core.cpus = perf_cpu_map__get(cpus);
-	evsel->core.pmu_cpus = perf_cpu_map__get(cpus);
-}
-
 /**
  * bpf_sideband__add_event - add the event that the thread reads
  * @sb: must live longer than the thread
  * @evlist: the side-band events, not yet open
- * @cpus: where to open it if it follows all tasks; NULL: everywhere
+ * @all: open it on all CPUs, not for what is recorded
  *
  * Return: 0 or a negative number.
  */
-int bpf_sideband__add_event(struct bpf_sideband *sb, struct evlist *evlist,
-			    struct perf_cpu_map *cpus)
+int bpf_sideband__add_event(struct bpf_sideband *sb, struct evlist *evlist, bool all)
 {
 	struct perf_event_attr attr = {
 		.type	          = PERF_TYPE_SOFTWARE,
@@ -436,11 +400,10 @@ int bpf_sideband__add_event(struct bpf_sideband *sb, struct evlist *evlist,
 		return err;
 
 	sb->evsel = evlist__last(evlist);
-	/* a program may run for any task, no matter which one loads it */
-	sb->evsel->core.system_wide = perf_can_record_cpu_wide();
-	if (sb->evsel->core.system_wide && cpus)
-		evsel__replace_cpus(sb->evsel, cpus);
+	sb->evsel->core.system_wide = all;
 	sb->evsel->side_band.idle = bpf_sideband__idle;
+	/* nothing is lost meanwhile, and many programs are read in one go */
+	sb->evsel->side_band.may_pause = attr.bpf_retain;
 	return 0;
 }
 
@@ -448,20 +411,26 @@ int bpf_sideband__add_event(struct bpf_sideband *sb, struct evlist *evlist,
  * bpf_sideband__keep_log - log the records, for files that would miss some of them
  * @sb: with its event, which is not yet open
  * @opts: options of the samples, whose clock the records must have
+ * @keep_sent: keep the records that bpf_sideband__send_log() has written
  *
  * Return: 0 or -ENOMEM.
  */
-int bpf_sideband__keep_log(struct bpf_sideband *sb, const struct record_opts *opts)
+int bpf_sideband__keep_log(struct bpf_sideband *sb, const struct record_opts *opts,
+			   bool keep_sent)
 {
 	struct perf_event_attr *attr = &sb->evsel->core.attr;
 	struct evsel *evsel;
 
-	sb->log = ksym_log__new(LOG_MAX_BYTES, bpf_sideband__dropped, sb);
+	sb->overwrites = opts->overwrite && keep_sent;
+	sb->is_source = opts->sb_text;
+	sb->keeps_sent = keep_sent;
+	sb->log = ksym_log__new(LOG_MAX_BYTES);
 	if (!sb->log)
 		return -ENOMEM;
 
 	attr->ksymbol = 1;
 	attr->ksymbol_all = 1;
+	attr->ksymbol_code = 1;
 	attr->build_id = opts->build_id;
 	attr->sample_type |= PERF_SAMPLE_TIME;
 	/* events of --switch-output-event share the ring buffers, so need the same clock */
@@ -471,40 +440,6 @@ int bpf_sideband__keep_log(struct bpf_sideband *sb, const struct record_opts *op
 			evsel->core.attr.clockid = opts->clockid;
 	}
 	return 0;
-}
-
-/**
- * bpf_sideband__uncount_denied - do not count the programs that existed when the log began
- * @sb: its evlist is locked; it has read the snapshot that the log begins with
- *
- * Who may not read BPF programs is told how many are loaded during the recording, not how
- * many there are.
- */
-void bpf_sideband__uncount_denied(struct bpf_sideband *sb)
-{
-	sb->counts.loaded -= sb->counts.denied;
-	sb->counts.denied = 0;
-}
-
-/**
- * bpf_sideband__drop_log - keep no log, as it would not have all text
- * @sb: its evlist is locked
- */
-void bpf_sideband__drop_log(struct bpf_sideband *sb)
-{
-	ksym_log__delete(sb->log);
-	sb->log = NULL;
-}
-
-/**
- * bpf_sideband__log - get the log of bpf_sideband__keep_log()
- * @sb: may be NULL; its evlist is locked while the log is used
- *
- * Return: the log, or NULL if there is none.
- */
-struct ksym_log *bpf_sideband__log(struct bpf_sideband *sb)
-{
-	return sb ? sb->log : NULL;
 }
 
 static u64 evsel__read_lost(struct perf_evsel *evsel)
@@ -524,21 +459,120 @@ static u64 evsel__read_lost(struct perf_evsel *evsel)
 	return lost;
 }
 
-/**
- * bpf_sideband__read_lost - count the records that the kernel could not write
- * @sb: may be NULL; its evlist is locked, or its thread has stopped
- *
- * PERF_RECORD_LOST tells of them only before the next record, and there may be none.
- *
- * Return: the number of records since the event was opened.
- */
-u64 bpf_sideband__read_lost(struct bpf_sideband *sb)
+/* PERF_RECORD_LOST tells of lost records only before the next record, and there may be none. */
+static u64 bpf_sideband__read_lost(struct bpf_sideband *sb)
 {
+	u64 *lost;
+
 	if (!sb)
 		return 0;
+	lost = &sb->counts.nr[BPF_LOST_RECORDS];
 	if (sb->evsel)
-		sb->counts.lost = max(sb->counts.lost, evsel__read_lost(&sb->evsel->core));
-	return sb->counts.lost;
+		*lost = max(*lost, evsel__read_lost(&sb->evsel->core));
+	return *lost;
+}
+
+static int drain_sb(void *data)
+{
+	evlist__flush_sb(data, /*wait_ms=*/0);
+	return 0;
+}
+
+static void bpf_sideband__set_state(struct bpf_sideband *sb, struct evlist *evlist,
+				    enum sideband_state state)
+{
+	evlist__flush_sb(evlist, /*wait_ms=*/0);
+	evlist__sb_lock(evlist);
+	sb->state = state;
+	ksym_log__set_snapshot(sb->log, state == SIDEBAND_SNAPSHOT);
+	evlist__sb_unlock(evlist);
+}
+
+/**
+ * bpf_sideband__snapshot - add the text that exists to the log
+ * @sb: may be NULL; its evlist is open and not locked
+ * @first: the log begins with it
+ *
+ * If perf may not take a snapshot, the kernel does not report changes to the text either:
+ * no log then, unless it is all that perf has, on a kernel without snapshots.
+ *
+ * Return: true if the log has a snapshot, which may be of before if the thread has stopped.
+ */
+bool bpf_sideband__snapshot(struct bpf_sideband *sb, bool first)
+{
+	struct ksym_snapshot snapshot = { .drain = drain_sb, };
+	int err;
+
+	if (!sb || !sb->log || !sb->evsel)
+		return sb && sb->log && sb->has_snapshot;
+
+	snapshot.data = sb->evsel->evlist;
+	bpf_sideband__set_state(sb, snapshot.data,
+				first ? SIDEBAND_FIRST_SNAPSHOT : SIDEBAND_SNAPSHOT);
+	err = evlist__ksym_snapshot(snapshot.data, &snapshot);
+	bpf_sideband__set_state(sb, snapshot.data, SIDEBAND_FOLLOWS);
+	sb->has_snapshot = !err;
+	if (!err || sb->is_source)
+		return !err;
+
+	evlist__sb_lock(snapshot.data);
+	ksym_log__delete(sb->log);
+	sb->log = NULL;
+	evlist__sb_unlock(snapshot.data);
+	return false;
+}
+
+static int bpf_sideband__write(struct bpf_sideband *sb, u64 from, const struct evsel *evsel,
+			       int (*process)(union perf_event *event, void *data), void *data)
+{
+	struct evlist *evlist = sb->evsel ? sb->evsel->evlist : NULL;
+	int err;
+
+	evlist__flush_sb(evlist, /*wait_ms=*/0);
+	evlist__sb_lock(evlist);
+	err = ksym_log__write(sb->log, from, evsel, !from && bpf_sideband__read_lost(sb),
+			      process, data);
+	sb->log_sent = ksym_log__mark(sb->log);
+	if (!sb->keeps_sent)
+		ksym_log__drop(sb->log, sb->log_sent);
+	evlist__sb_unlock(evlist);
+	return err;
+}
+
+/**
+ * bpf_sideband__send_log - write the records that are new in the log
+ * @sb: may be NULL; its evlist is not locked
+ * @evsel: first evsel of the file
+ * @process: writes a record
+ * @data: passed to @process
+ *
+ * Return: 0, or the error of the record that could not be written.
+ */
+int bpf_sideband__send_log(struct bpf_sideband *sb, const struct evsel *evsel,
+			   int (*process)(union perf_event *event, void *data), void *data)
+{
+	if (!sb || !sb->log)
+		return 0;
+	return bpf_sideband__write(sb, sb->log_sent, evsel, process, data);
+}
+
+/**
+ * bpf_sideband__write_log - write the log and the text that exists to a file
+ * @sb: may be NULL; its evlist is not locked
+ * @evsel: first evsel of the file
+ * @process: writes a record
+ * @data: passed to @process
+ *
+ * Return: false if there is no log or no snapshot, or not all of it could be written.
+ */
+bool bpf_sideband__write_log(struct bpf_sideband *sb, const struct evsel *evsel,
+			     int (*process)(union perf_event *event, void *data), void *data)
+{
+	bool has_snapshot = bpf_sideband__snapshot(sb, /*first=*/false);
+
+	if (!sb || !sb->log)
+		return false;
+	return !bpf_sideband__write(sb, /*from=*/0, evsel, process, data) && has_snapshot;
 }
 
 /**
@@ -593,36 +627,30 @@ void bpf_sideband__read_runs(struct bpf_sideband *sb)
 }
 
 /**
- * bpf_sideband__counts - get the counts of programs
+ * bpf_sideband__count - add up the programs that the thread has read and others
  * @sb: may be NULL; the thread of its evlist must have stopped
- * @counts: filled in, unless @sb is NULL
+ * @counts: those that others have read
  */
-void bpf_sideband__counts(const struct bpf_sideband *sb, struct bpf_sideband_counts *counts)
+void bpf_sideband__count(const struct bpf_sideband *sb, struct bpf_counts *counts)
 {
-	if (!sb)
-		return;
-	*counts = sb->counts;
-	counts->unready = sb->queue.nr;
-	counts->loaded += sb->queue.nr;
+	for (size_t i = BPF_DESCRIBED; sb && i <= BPF_LOST_RECORDS; i++)
+		counts->nr[i] += sb->counts.nr[i];
+	if (sb)
+		counts->nr[BPF_UNREADY] = sb->queue.nr;
 }
 
-static const struct {
-	size_t		count;
-	const char	*why;
-} reasons[] = {
-#define REASON(member, text) { offsetof(struct bpf_sideband_counts, member), text }
-	REASON(gone, "were unloaded too early: the kernel has no attr.bpf_retain"),
-	REASON(denied, "could not be opened: this requires CAP_SYS_ADMIN"),
-	REASON(hidden,
-	       "have hidden code: reading it requires CAP_SYSLOG and kernel.kptr_restrict below 2"),
-	REASON(evicted, "were not retained: raise kernel.perf_bpf_retain_kb"),
-	REASON(unready, "were still being unloaded when perf record ended"),
-	REASON(failed, "could not be read: perf record -v prints why"),
-#undef REASON
+static const char * const reasons[BPF_NR_COUNTS] = {
+	[BPF_GONE]	= "were unloaded too early: the kernel has no attr.bpf_retain",
+	[BPF_DENIED]	= "could not be opened: this requires CAP_SYS_ADMIN",
+	[BPF_HIDDEN]	=
+		"have hidden code: reading it requires CAP_SYSLOG and kernel.kptr_restrict below 2",
+	[BPF_EVICTED]	= "were not retained: raise kernel.perf_bpf_retain_kb",
+	[BPF_UNREADY]	= "were still being unloaded when perf record ended",
+	[BPF_FAILED]	= "could not be read: perf record -v prints why",
 };
 
 /**
- * bpf_sideband_counts__scnprintf - list the reasons why programs have no code
+ * bpf_counts__scnprintf - list the reasons why programs have no code
  * @counts: the counts at the end of the recording
  * @prefix: of each line
  * @buf: gets a line for each reason
@@ -630,47 +658,42 @@ static const struct {
  *
  * Return: the length of the text; 0 if all programs have code.
  */
-int bpf_sideband_counts__scnprintf(const struct bpf_sideband_counts *counts,
-				   const char *prefix, char *buf, size_t size)
+int bpf_counts__scnprintf(const struct bpf_counts *counts, const char *prefix, char *buf,
+			  size_t size)
 {
-	bool some = counts->unfollowed == BPF_UNFOLLOWED_CPUS;
 	int printed = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++) {
-		u64 nr = *(const u64 *)((const char *)counts + reasons[i].count);
-
-		if (nr)
-			printed += scnprintf(buf + printed, size - printed,
-					     "%s%" PRIu64 " %s\n", prefix, nr, reasons[i].why);
+	for (size_t i = 0; i < BPF_NR_COUNTS; i++) {
+		if (reasons[i] && counts->nr[i])
+			printed += scnprintf(buf + printed, size - printed, "%s%" PRIu64 " %s\n",
+					     prefix, counts->nr[i], reasons[i]);
 	}
-	if (counts->unfollowed)
-		printed += scnprintf(buf + printed, size - printed,
-				     "%sthose loaded during the recording%s have none and are not counted%s\n",
-				     prefix, some ? " on CPUs outside kernel-text-cpus" : "",
-				     some ? "" : ": perf could not follow them");
+	if (counts->nr[BPF_UNFOLLOWED])
+		printed += scnprintf(buf + printed, size - printed, "%s%s\n", prefix,
+				     "those loaded during the recording have none and are not counted: perf could not follow them");
 	return printed;
 }
 
 /**
- * bpf_sideband_counts__fprintf - print how many programs have no code, and why
+ * bpf_counts__fprintf - print how many programs have no code, and why
  * @counts: the counts at the end of the recording
  * @fp: where to print
  *
  * Return: the number of characters printed; 0 if all programs have code.
  */
-int bpf_sideband_counts__fprintf(const struct bpf_sideband_counts *counts, FILE *fp)
+int bpf_counts__fprintf(const struct bpf_counts *counts, FILE *fp)
 {
-	u64 missing = counts->loaded - counts->described;
+	u64 missing = counts->nr[BPF_LOADED] - counts->nr[BPF_DESCRIBED];
 	int printed = 0;
 	char buf[1024];
 
-	if (missing || counts->unfollowed)
+	if (missing || counts->nr[BPF_UNFOLLOWED])
 		printed += fprintf(fp, "[ perf record: %" PRIu64 "/%" PRIu64 " %s ]\n",
-				   missing, counts->loaded, "BPF programs without code");
-	if (bpf_sideband_counts__scnprintf(counts, "  ", buf, sizeof(buf)))
+				   missing, counts->nr[BPF_LOADED], "BPF programs without code");
+	if (bpf_counts__scnprintf(counts, "  ", buf, sizeof(buf)))
 		printed += fprintf(fp, "%s", buf);
-	if (counts->lost)
+	if (counts->nr[BPF_LOST_RECORDS])
 		printed += fprintf(fp, "[ perf record: lost %" PRIu64 " BPF records: %s ]\n",
-				   counts->lost, "some programs may have no code");
+				   counts->nr[BPF_LOST_RECORDS], "some programs may have no code");
 	return printed;
 }

@@ -58,14 +58,9 @@ static u64 machine__bpf_call_base(struct machine *machine)
  */
 int map__bpf_xlated(struct map *map, struct bpf_xlated *xlated)
 {
-	struct dso *dso = map__dso(map);
-	struct dso_bpf_prog *prog = dso__bpf_prog(dso);
-	struct bpf_prog_info_node *node = NULL;
+	const struct bpf_prog_info_node *node = dso__bpf_prog(map__dso(map))->info;
 
-	if (dso__binary_type(dso) == DSO_BINARY_TYPE__BPF_PROG_INFO && prog->env)
-		node = perf_env__find_bpf_prog_info(prog->env, prog->id);
-	if (!node || !node->info_linear ||
-	    !(node->info_linear->arrays & (1UL << PERF_BPIL_XLATED_INSNS)))
+	if (!node || !(node->info_linear->arrays & (1UL << PERF_BPIL_XLATED_INSNS)))
 		return -ENODATA;
 
 	xlated->map = map;

@@ -72,22 +72,10 @@ char *map__bpf_target_name(struct map *map, u64 addr)
 	return name;
 }
 
-/* A function of the same program */
-static bool map_symbol__find_bpf_target(const struct map_symbol *ms, u64 addr,
-					struct map_symbol *target)
-{
-	char *name = dso__bpf_func_name(map__dso(ms->map), addr);
-	struct machine *machine = maps__machine(map__kmaps(ms->map));
-	bool found = name && machine && machine__find_bpf_func(machine, name, target);
-
-	free(name);
-	return found;
-}
-
 static bool map_symbol__find_kernel_target(const struct map_symbol *ms, u64 addr,
 					   struct map_symbol *target)
 {
-	if (dso__is_generated(map__dso(ms->map)) && map_symbol__find_bpf_target(ms, addr, target))
+	if (dso__is_generated(map__dso(ms->map)) && map__find_bpf_callee(ms->map, addr, target))
 		return true;
 
 	target->sym = maps__find_symbol(map__kmaps(ms->map), addr, &target->map);

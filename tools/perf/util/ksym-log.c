@@ -1,36 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A log of kernel text, for perf record --overwrite and --switch-output.
+ * A log of kernel text, for perf record --overwrite and --switch-output, and for what the
+ * events of a recorded task don't report.
  *
- * With --overwrite, a ring buffer has the newest samples, but has lost older records.
- * The records that perf synthesizes at the end of a file describe the text that exists
- * then. A program that was unloaded shortly before would have no symbol, and its samples
- * might get the symbol of the program that replaced it.
+ * With --overwrite, a ring buffer has the newest samples, but has lost older records. A
+ * later file of --switch-output has samples from the time when the ring buffers were last
+ * read for the previous file. A BPF program that was unloaded before such a file is
+ * written would have no symbol in it, and its samples might get the symbol of the program
+ * that replaced it.
  *
  * Therefore the side-band thread, which reads its ring buffers all the time, adds its
- * PERF_RECORD_KSYMBOL, PERF_RECORD_BPF_EVENT and PERF_RECORD_MMAP2 of modules to this
- * log. The whole log is written to each file, with the times of the records.
+ * PERF_RECORD_KSYMBOL, PERF_RECORD_TEXT_POKE with code, PERF_RECORD_BPF_EVENT and
+ * PERF_RECORD_MMAP2 of modules to this log. It has the most recent ones only, up to a
+ * limit. For each file the kernel reports the text that exists, in a snapshot, so that a
+ * program needs no record in the log until it ends. A file begins with, or ends with:
  *
- * No file needs the records of text that was removed before its ring buffers were
- * restarted: they are pruned when a file is begun. If the log exceeds its limit before,
- * the records of text that was removed in the older half of the log are pruned, as few
- * ring buffers reach that far back. If that does not free enough, most of the text still
- * exists, and the limit is raised. Whoever has more of a program than its records, such
- * as its code, is told when they are dropped.
+ *   - the recent records, with their times,
+ *   - the beginning of text that ended, if it is not among them, and
+ *   - the text that exists, if its beginning is not among them.
  *
- * Without --overwrite, each file of --switch-output but the first begins with the log.
- * After the switch the kernel writes records of all text that exists, and these are
- * newer than the first samples of the file.
+ * No text is sampled before it begins. So the last two can begin as early as the addresses
+ * were free: when the text that was there before ended, or before all samples.
+ *
+ * No file needs the records from before its ring buffers were restarted.
+ *
+ * In a recording of tasks, the log begins with a snapshot, and what has been added is
+ * written each time that the ring buffers are read.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <linux/err.h>
+#include <linux/list.h>
 #include <linux/perf_event.h>
-#include <linux/string.h>
 #include <linux/zalloc.h>
 #include <perf/event.h>
-#include "debug.h"
 #include "evsel.h"
 #include "event.h"
 #include "hashmap.h"
@@ -38,60 +42,97 @@
 #include "sample.h"
 #include "synthetic-events.h"
 
-struct ksym_log_entry {
-	u64			time;
-	/* number of the entry, in the order in which they were added */
-	u64			seq;
-	size_t			size;
-	/* address or id of what begins or ends, while the log is pruned */
-	u64			key;
-	/* without sample id; NULL if dropped */
-	union perf_event	*event;
-};
+/* Before all samples. 0 is no time, and means that perf record found the text at its start. */
+#define BEFORE_SAMPLES	1
 
-/* Text at one address: the end of the longest that was there, and the time of the last record */
-struct ksym_log_text {
-	u64			addr;
-	u64			end;
+struct ksym_log_entry {
+	struct list_head	node;
 	u64			time;
-	/* neither this text nor those before it reach further */
-	u64			max_end;
+	/* number of the entry, in the order in which they were added; 0 if of a snapshot */
+	u64			seq;
+	/* address of text or code, or id of a program, which are different numbers */
+	u64			key;
+	/* address behind text; 0: of a program, or code */
+	u64			text_end;
+	/* the text or the program ends */
+	bool			ends;
+	/* of the record, without its sample id */
+	size_t			size;
+	u64			event[];
 };
 
 struct ksym_log {
-	struct ksym_log_entry	*entries;
+	struct list_head	recent;
 	size_t			nr;
-	size_t			max;
 	size_t			bytes;
 	size_t			max_bytes;
 	u64			seq;
-	/* see ksym_log__index(); sorted by address */
-	struct ksym_log_text	*texts;
-	size_t			nr_texts;
-	/* see ksym_log__new() */
-	void			(*dropped)(u32 prog_id, void *data);
-	void			*data;
+	/* what the last snapshot has */
+	struct list_head	existing;
+	bool			in_snapshot;
 };
+
+static const union perf_event *entry__event(const struct ksym_log_entry *entry)
+{
+	return (const union perf_event *)entry->event;
+}
+
+static u32 entry__type(const struct ksym_log_entry *entry)
+{
+	return entry__event(entry)->header.type;
+}
+
+static void entry__init(struct ksym_log_entry *entry)
+{
+	const union perf_event *event = entry__event(entry);
+
+	entry->ends = false;
+	entry->text_end = 0;
+	switch (event->header.type) {
+	case PERF_RECORD_BPF_EVENT:
+		entry->key = event->bpf.id;
+		entry->ends = event->bpf.type == PERF_BPF_EVENT_PROG_UNLOAD;
+		break;
+	case PERF_RECORD_TEXT_POKE:
+		entry->key = event->text_poke.addr;
+		break;
+	case PERF_RECORD_MMAP2:
+		entry->key = event->mmap2.start;
+		entry->text_end = entry->key + event->mmap2.len;
+		break;
+	default:
+		entry->key = event->ksymbol.addr;
+		entry->text_end = entry->key + event->ksymbol.len;
+		entry->ends = event->ksymbol.flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER;
+	}
+}
 
 /**
  * ksym_log__new - allocate a log
- * @max_bytes: size in bytes above which it is pruned; raised if pruning frees too little
- * @dropped: called when the log drops the record that a BPF program has ended
- * @data: passed to @dropped
+ * @max_bytes: size in bytes above which the older half is dropped
  *
  * Return: NULL if out of memory.
  */
-struct ksym_log *ksym_log__new(size_t max_bytes, void (*dropped)(u32 prog_id, void *data),
-			       void *data)
+struct ksym_log *ksym_log__new(size_t max_bytes)
 {
 	struct ksym_log *log = zalloc(sizeof(*log));
 
 	if (log) {
+		INIT_LIST_HEAD(&log->recent);
+		INIT_LIST_HEAD(&log->existing);
 		log->max_bytes = max_bytes;
-		log->dropped = dropped;
-		log->data = data;
+		log->seq = 1;
 	}
 	return log;
+}
+
+static void free_entries(struct list_head *list)
+{
+	struct ksym_log_entry *entry, *tmp;
+
+	list_for_each_entry_safe(entry, tmp, list, node)
+		free(entry);
+	INIT_LIST_HEAD(list);
 }
 
 /**
@@ -100,44 +141,84 @@ struct ksym_log *ksym_log__new(size_t max_bytes, void (*dropped)(u32 prog_id, vo
  */
 void ksym_log__delete(struct ksym_log *log)
 {
-	size_t i;
-
 	if (!log)
 		return;
-	for (i = 0; i < log->nr; i++)
-		free(log->entries[i].event);
-	free(log->entries);
-	free(log->texts);
+	free_entries(&log->recent);
+	free_entries(&log->existing);
 	free(log);
+}
+
+static void ksym_log__drop_entry(struct ksym_log *log, struct ksym_log_entry *entry)
+{
+	list_del(&entry->node);
+	log->bytes -= sizeof(*entry) + entry->size;
+	log->nr--;
+	free(entry);
+}
+
+/* The end of a module has less than its beginning, which stays until then. */
+static void ksym_log__drop_module(struct ksym_log *log, const struct ksym_log_entry *end)
+{
+	struct ksym_log_entry *entry, *tmp;
+
+	list_for_each_entry_safe(entry, tmp, &log->recent, node) {
+		if (entry == end)
+			break;
+		if (entry__type(entry) == PERF_RECORD_MMAP2 && entry->key == end->key)
+			ksym_log__drop_entry(log, entry);
+	}
+}
+
+/**
+ * ksym_log__drop - drop the records before a mark
+ * @log: the log
+ * @mark: from ksym_log__mark()
+ */
+void ksym_log__drop(struct ksym_log *log, u64 mark)
+{
+	struct ksym_log_entry *entry, *tmp;
+
+	list_for_each_entry_safe(entry, tmp, &log->recent, node) {
+		if (entry->seq >= mark)
+			break;
+		if (entry__type(entry) == PERF_RECORD_MMAP2)
+			continue;
+		if (entry__type(entry) == PERF_RECORD_KSYMBOL &&
+		    entry__event(entry)->ksymbol.ksym_type == PERF_RECORD_KSYMBOL_TYPE_MODULE)
+			ksym_log__drop_module(log, entry);
+		ksym_log__drop_entry(log, entry);
+	}
 }
 
 /**
  * ksym_log__mark - get a mark between the records so far and later ones
  * @log: the log
  *
- * Return: the mark, for ksym_log__prune().
+ * Return: the mark, which is not 0.
  */
 u64 ksym_log__mark(const struct ksym_log *log)
 {
 	return log->seq;
 }
 
-static int ksym_log__grow(struct ksym_log *log)
+/* In a snapshot, text comes before its code, of which a part is @code. */
+static void ksym_log__find_text(const struct ksym_log *log, struct ksym_log_entry *code)
 {
-	size_t max = log->max ? 2 * log->max : 256;
-	struct ksym_log_entry *entries = reallocarray(log->entries, max, sizeof(*entries));
+	const struct ksym_log_entry *text;
 
-	if (!entries)
-		return -ENOMEM;
-	log->entries = entries;
-	log->max = max;
-	return 0;
+	list_for_each_entry_reverse(text, &log->existing, node) {
+		if (text->key <= code->key && code->key < text->text_end) {
+			code->key = text->key;
+			return;
+		}
+	}
 }
 
 /**
  * ksym_log__add - add a record
  * @log: the log
- * @event: PERF_RECORD_KSYMBOL, PERF_RECORD_BPF_EVENT, or a module's PERF_RECORD_MMAP2
+ * @event: PERF_RECORD_KSYMBOL, PERF_RECORD_TEXT_POKE, PERF_RECORD_BPF_EVENT, or a
+ *	   module's PERF_RECORD_MMAP2
  * @size: size of the record without its sample id, in bytes
  * @time: time of the record, in the clock of the samples
  *
@@ -145,290 +226,242 @@ static int ksym_log__grow(struct ksym_log *log)
  */
 int ksym_log__add(struct ksym_log *log, const union perf_event *event, size_t size, u64 time)
 {
-	struct ksym_log_entry *entry;
+	struct ksym_log_entry *entry = malloc(sizeof(*entry) + size);
 
-	if (log->bytes > log->max_bytes) {
-		ksym_log__prune(log, log->seq - log->nr / 2);
-		/* The newer half is left, and much that exists: prune again at twice the size. */
-		if (log->bytes > log->max_bytes / 4 * 3)
-			log->max_bytes = 2 * log->bytes;
-	}
-	if (log->nr == log->max && ksym_log__grow(log))
+	if (!entry)
 		return -ENOMEM;
-
-	entry = &log->entries[log->nr];
-	entry->event = memdup(event, size);
-	if (!entry->event)
-		return -ENOMEM;
-	entry->event->header.size = size;
+	memcpy(entry->event, event, size);
 	entry->size = size;
 	entry->time = time;
+	entry->seq = 0;
+	entry__init(entry);
+	/* What begins during a snapshot exists at its end, or ends. Other code is a change. */
+	if (log->in_snapshot && !entry->ends &&
+	    !(entry__type(entry) == PERF_RECORD_TEXT_POKE && event->text_poke.old_len)) {
+		if (entry__type(entry) == PERF_RECORD_TEXT_POKE)
+			ksym_log__find_text(log, entry);
+		list_add_tail(&entry->node, &log->existing);
+		return 0;
+	}
+
+	if (log->bytes > log->max_bytes)
+		ksym_log__drop(log, log->seq - log->nr / 2);
 	entry->seq = log->seq++;
-	log->bytes += size + sizeof(*entry);
+	list_add_tail(&entry->node, &log->recent);
+	log->bytes += sizeof(*entry) + size;
 	log->nr++;
 	return 0;
 }
 
-static int ksym_log_entry__cmp(const void *a, const void *b)
+/**
+ * ksym_log__set_snapshot - tell the log where the records of a snapshot begin or end
+ * @log: the log, which keeps them until it is written or the next snapshot begins
+ * @begins: it begins
+ */
+void ksym_log__set_snapshot(struct ksym_log *log, bool begins)
 {
-	const struct ksym_log_entry *l = a, *r = b;
+	if (begins)
+		free_entries(&log->existing);
+	log->in_snapshot = begins;
+}
+
+/* State of ksym_log__write() */
+struct ksym_log_writer {
+	/* the file has the records before this one, and needs no other beginnings */
+	u64			from;
+	const struct evsel	*evsel;
+	int			(*process)(union perf_event *event, void *data);
+	void			*data;
+	/* recent entries in the order of their times */
+	struct ksym_log_entry	**entries;
+	size_t			nr;
+	/* there may have been others */
+	bool			lost;
+	/* the last entry so far, by address and by id */
+	struct hashmap		*last;
+	/* when the last of the text began that exists */
+	u64			newest;
+	/* room for a record */
+	union perf_event	*event;
+};
+
+static int entry__cmp(const void *a, const void *b)
+{
+	const struct ksym_log_entry *l = *(struct ksym_log_entry **)a;
+	const struct ksym_log_entry *r = *(struct ksym_log_entry **)b;
 
 	if (l->time != r->time)
 		return l->time < r->time ? -1 : 1;
 	return l->seq < r->seq ? -1 : 1;
 }
 
-/* CPUs are read one after the other: only the records of each CPU are in order. */
-static void ksym_log__sort(struct ksym_log *log)
+static size_t hash_key(long key, void *ctx __maybe_unused)
 {
-	if (log->nr)
-		qsort(log->entries, log->nr, sizeof(*log->entries), ksym_log_entry__cmp);
+	return hash_bits(key, 8 * sizeof(size_t));
 }
 
-/* Keys are pointers: an address of a 64-bit kernel does not fit into a long of 32 bits. */
-static size_t ksym_log__hash_key(long key, void *ctx __maybe_unused)
+static bool equal_keys(long a, long b, void *ctx __maybe_unused)
 {
-	u64 value = *(const u64 *)key;
-
-	return hash_bits(value ^ value >> 32, 8 * sizeof(size_t));
+	return a == b;
 }
 
-static bool ksym_log__equal_keys(long a, long b, void *ctx __maybe_unused)
+/* Write the record of an entry with another time; that of an end as a beginning, if @begins. */
+static int writer__put(struct ksym_log_writer *w, const struct ksym_log_entry *entry,
+		       bool begins, u64 time)
 {
-	return *(const u64 *)a == *(const u64 *)b;
-}
+	union perf_event *event = w->event;
+	struct perf_sample sample;
 
-static void ksym_log__drop_entry(struct ksym_log *log, struct ksym_log_entry *entry)
-{
-	if (entry->event->header.type == PERF_RECORD_BPF_EVENT &&
-	    entry->event->bpf.type == PERF_BPF_EVENT_PROG_UNLOAD)
-		log->dropped(entry->event->bpf.id, log->data);
-	log->bytes -= entry->size + sizeof(*entry);
-	zfree(&entry->event);
-}
-
-/* State of ksym_log__prune() while it walks the sorted records */
-struct ksym_log_prune {
-	struct ksym_log	*log;
-	u64		mark;
-	/* begin records without an end so far, by address and by id */
-	struct hashmap	*texts;
-	struct hashmap	*progs;
-};
-
-/*
- * @entry is the begin or the end record of the text at address @key, or of program @key.
- * Text has ended at its end record, or at the next begin record with the same @key if
- * the end record was lost. CPUs are read out of order, so only the record that ends it
- * decides whether a pair precedes the mark.
- * Return: 0 or -ENOMEM; nothing that may be needed is dropped.
- */
-static int ksym_log__prune_pair(struct ksym_log_prune *prune, struct hashmap *begun_map,
-				struct ksym_log_entry *entry, u64 key, bool ends)
-{
-	bool marked = entry->seq < prune->mark;
-	struct ksym_log_entry *begun = NULL;
-
-	entry->key = key;
-	if (hashmap__find(begun_map, &entry->key, &begun)) {
-		if (marked)
-			ksym_log__drop_entry(prune->log, begun);
-		hashmap__delete(begun_map, &entry->key, NULL, NULL);
+	memcpy(event, entry->event, entry->size);
+	if (begins && event->header.type == PERF_RECORD_KSYMBOL) {
+		event->ksymbol.flags &= ~PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER;
+	} else if (begins && event->header.type == PERF_RECORD_BPF_EVENT) {
+		event->bpf.type = PERF_BPF_EVENT_PROG_LOAD;
+		event->bpf.flags = 0;
 	}
-	if (!ends)
-		return hashmap__add(begun_map, &entry->key, entry);
-	if (marked)
-		ksym_log__drop_entry(prune->log, entry);
+
+	perf_sample__init(&sample, /*all=*/true);
+	sample.time = time;
+	event->header.size = entry->size +
+		perf_event__synthesize_id_sample((void *)event + entry->size,
+						 w->evsel->core.attr.sample_type, &sample);
+	perf_sample__exit(&sample);
+	return w->process(event, w->data);
+}
+
+static struct ksym_log_entry *writer__last(struct ksym_log_writer *w, u64 key)
+{
+	struct ksym_log_entry *last = NULL;
+
+	hashmap__find(w->last, (long)key, &last);
+	return last;
+}
+
+static int writer__put_recent(struct ksym_log_writer *w, struct ksym_log_entry *entry)
+{
+	struct ksym_log_entry *last = writer__last(w, entry->key);
+	int err = 0;
+
+	if (!w->from && entry->ends && (!last || last->ends))
+		err = writer__put(w, entry, /*begins=*/true, last ? last->time : BEFORE_SAMPLES);
+	err = err ?: writer__put(w, entry, /*begins=*/false, entry->time);
+	if (!err && entry__type(entry) != PERF_RECORD_TEXT_POKE)
+		err = hashmap__set(w->last, (long)entry->key, entry, NULL, NULL);
+	return err;
+}
+
+/* Only if records were lost, text that exists is later than text that began elsewhere in it. */
+static u64 writer__free_since(struct ksym_log_writer *w, const struct ksym_log_entry *entry,
+			      const struct ksym_log_entry *last)
+{
+	for (size_t i = w->lost ? w->nr : 0; i-- > 0; ) {
+		const struct ksym_log_entry *other = w->entries[i];
+
+		if (other->key < entry->text_end && entry->key < other->text_end)
+			return other->time;
+	}
+	return last ? last->time : 0;
+}
+
+/* Has the log the beginning of what exists? The end of other text may be lost. */
+static bool entry__is_same(const struct ksym_log_entry *entry, const struct ksym_log_entry *last)
+{
+	const union perf_event *l = entry__event(entry), *r = entry__event(last);
+
+	if (last->ends || l->header.type != r->header.type || entry->text_end != last->text_end)
+		return false;
+	if (entry__type(entry) == PERF_RECORD_MMAP2)
+		return !strcmp(l->mmap2.filename, r->mmap2.filename);
+	return !entry->text_end || !strcmp(l->ksymbol.name, r->ksymbol.name);
+}
+
+static int writer__put_existing(struct ksym_log_writer *w, struct ksym_log_entry *entry)
+{
+	const struct ksym_log_entry *last = writer__last(w, entry->key);
+	int err;
+
+	if (entry__type(entry) == PERF_RECORD_TEXT_POKE) {
+		/* code follows its text, unless the log has both */
+		if (last && last->seq)
+			return 0;
+		return writer__put(w, entry, /*begins=*/false, last ? last->time : w->newest);
+	}
+	if (last && entry__is_same(entry, last))
+		return 0;
+	/* a program is linked to text that is there already */
+	entry->time = entry->text_end ? writer__free_since(w, entry, last) : w->newest;
+	w->newest = max(w->newest, entry->time);
+	err = writer__put(w, entry, /*begins=*/false, entry->time);
+	return err ?: hashmap__set(w->last, (long)entry->key, entry, NULL, NULL);
+}
+
+/* All text, or all programs and code: these come behind the text in which they are. */
+static int writer__put_all(struct ksym_log_writer *w, const struct ksym_log *log, bool text)
+{
+	struct ksym_log_entry *entry;
+	int err = 0;
+
+	for (size_t i = 0; i < w->nr && !err; i++) {
+		if (!!w->entries[i]->text_end == text)
+			err = writer__put_recent(w, w->entries[i]);
+	}
+	list_for_each_entry(entry, &log->existing, node) {
+		if (!err && !!entry->text_end == text)
+			err = writer__put_existing(w, entry);
+	}
+	return err;
+}
+
+static int writer__init(struct ksym_log_writer *w, struct ksym_log *log)
+{
+	struct ksym_log_entry *entry;
+
+	w->event = malloc(PERF_SAMPLE_MAX_SIZE);
+	w->entries = calloc(log->nr + 1, sizeof(*w->entries));
+	w->last = hashmap__new(hash_key, equal_keys, NULL);
+	if (!w->event || !w->entries || IS_ERR(w->last))
+		return -ENOMEM;
+
+	list_for_each_entry_reverse(entry, &log->recent, node) {
+		if (entry->seq < w->from)
+			break;
+		w->entries[w->nr++] = entry;
+	}
+	qsort(w->entries, w->nr, sizeof(*w->entries), entry__cmp);
 	return 0;
 }
 
-static int ksym_log__prune_entry(struct ksym_log_prune *prune, struct ksym_log_entry *entry)
-{
-	const union perf_event *event = entry->event;
-
-	if (event->header.type == PERF_RECORD_MMAP2)
-		return ksym_log__prune_pair(prune, prune->texts, entry, event->mmap2.start,
-					    /*ends=*/false);
-
-	if (event->header.type == PERF_RECORD_KSYMBOL)
-		return ksym_log__prune_pair(prune, prune->texts, entry, event->ksymbol.addr,
-					    event->ksymbol.flags &
-					    PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER);
-
-	return ksym_log__prune_pair(prune, prune->progs, entry, event->bpf.id,
-				    event->bpf.type == PERF_BPF_EVENT_PROG_UNLOAD);
-}
-
 /**
- * ksym_log__prune - drop the records of text that has ended before a mark
- * @log: the log
- * @mark: from ksym_log__mark(); text is dropped if its end was added before the mark
- */
-void ksym_log__prune(struct ksym_log *log, u64 mark)
-{
-	struct ksym_log_prune prune = {
-		.log = log,
-		.mark = mark,
-		.texts = hashmap__new(ksym_log__hash_key, ksym_log__equal_keys, NULL),
-		.progs = hashmap__new(ksym_log__hash_key, ksym_log__equal_keys, NULL),
-	};
-	size_t i, kept = 0, bytes = log->bytes;
-
-	if (IS_ERR(prune.texts) || IS_ERR(prune.progs))
-		goto out;
-
-	ksym_log__sort(log);
-	for (i = 0; i < log->nr; i++) {
-		if (ksym_log__prune_entry(&prune, &log->entries[i]))
-			break;
-	}
-	for (i = 0; i < log->nr; i++) {
-		if (log->entries[i].event)
-			log->entries[kept++] = log->entries[i];
-	}
-	pr_debug("Pruned %zu of %zu records of kernel text, %zu bytes\n",
-		 log->nr - kept, log->nr, bytes - log->bytes);
-	log->nr = kept;
-out:
-	hashmap__free(prune.texts);
-	hashmap__free(prune.progs);
-}
-
-/**
- * ksym_log__write - write all records to a file, in the order of their times
- * @log: the log
+ * ksym_log__write - write the log and the text that exists to a file
+ * @log: the log, after a snapshot
+ * @from: 0; or from ksym_log__mark(), to write what the file lacks since then
  * @evsel: first evsel of the file, whose sample_type defines the sample ids
+ * @lost: the log may lack records
  * @process: writes a record; stops at the first error
  * @data: passed to @process
  *
  * Return: 0, -ENOMEM, or the error of @process.
  */
-int ksym_log__write(struct ksym_log *log, const struct evsel *evsel,
+int ksym_log__write(struct ksym_log *log, u64 from, const struct evsel *evsel, bool lost,
 		    int (*process)(union perf_event *event, void *data), void *data)
 {
-	union perf_event *event = malloc(PERF_SAMPLE_MAX_SIZE);
-	struct perf_sample sample;
-	size_t i;
-	int err = 0;
+	struct ksym_log_writer w = {
+		.from = from,
+		.evsel = evsel,
+		.process = process,
+		.data = data,
+		.lost = lost,
+	};
+	int err;
 
-	if (!event)
-		return -ENOMEM;
-
-	perf_sample__init(&sample, /*all=*/true);
-	ksym_log__sort(log);
-	for (i = 0; i < log->nr && !err; i++) {
-		const struct ksym_log_entry *entry = &log->entries[i];
-
-		memcpy(event, entry->event, entry->size);
-		sample.time = entry->time;
-		event->header.size = entry->size +
-			perf_event__synthesize_id_sample((void *)event + entry->size,
-							 evsel->core.attr.sample_type, &sample);
-		err = process(event, data);
-	}
-	perf_sample__exit(&sample);
-	free(event);
-	return err;
-}
-
-static int ksym_log_text__cmp(const void *a, const void *b)
-{
-	const struct ksym_log_text *l = a, *r = b;
-
-	if (l->addr != r->addr)
-		return l->addr < r->addr ? -1 : 1;
-	return 0;
-}
-
-static void ksym_log__index_entry(struct ksym_log *log, const struct ksym_log_entry *entry)
-{
-	struct ksym_log_text *text = &log->texts[log->nr_texts];
-	const union perf_event *event = entry->event;
-
-	if (event->header.type == PERF_RECORD_KSYMBOL) {
-		text->addr = event->ksymbol.addr;
-		text->end = text->addr + event->ksymbol.len;
-	} else if (event->header.type == PERF_RECORD_MMAP2) {
-		text->addr = event->mmap2.start;
-		text->end = text->addr + event->mmap2.len;
-	} else {
-		return;
-	}
-	text->time = entry->time;
-	log->nr_texts++;
-}
-
-/**
- * ksym_log__index - prepare ksym_log__last_time() for the records so far
- * @log: the log
- *
- * Return: 0 or -ENOMEM, which leaves no index.
- */
-int ksym_log__index(struct ksym_log *log)
-{
-	size_t i, kept = 0;
-	u64 max_end = 0;
-
-	zfree(&log->texts);
-	log->nr_texts = 0;
-	if (!log->nr)
+	if (from == log->seq)
 		return 0;
-	log->texts = calloc(log->nr, sizeof(*log->texts));
-	if (!log->texts)
-		return -ENOMEM;
-
-	for (i = 0; i < log->nr; i++)
-		ksym_log__index_entry(log, &log->entries[i]);
-
-	qsort(log->texts, log->nr_texts, sizeof(*log->texts), ksym_log_text__cmp);
-	for (i = 0; i < log->nr_texts; i++) {
-		struct ksym_log_text *text = &log->texts[i];
-
-		if (kept && log->texts[kept - 1].addr == text->addr) {
-			log->texts[kept - 1].end = max(log->texts[kept - 1].end, text->end);
-			log->texts[kept - 1].time = max(log->texts[kept - 1].time, text->time);
-		} else {
-			log->texts[kept++] = *text;
-		}
-		max_end = max(max_end, text->end);
-		log->texts[kept - 1].max_end = max_end;
-	}
-	log->nr_texts = kept;
-	return 0;
-}
-
-/**
- * ksym_log__last_time - get the time of the last record of text at some addresses
- * @log: the log, after ksym_log__index()
- * @addr: the first address
- * @len: length in bytes
- *
- * Text of which the log has no record, and which exists, has begun later than that. Needs no
- * lock: only ksym_log__index() writes what it reads.
- *
- * Return: the time in the clock of the samples, 0 if there is no such record.
- */
-u64 ksym_log__last_time(const struct ksym_log *log, u64 addr, u64 len)
-{
-	size_t low = 0, high = log->nr_texts;
-	u64 time = 0;
-
-	/* the first text at or behind the end */
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (log->texts[mid].addr < addr + len)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	while (low-- > 0) {
-		const struct ksym_log_text *text = &log->texts[low];
-
-		if (text->max_end <= addr)
-			break;
-		if (text->end > addr)
-			time = max(time, text->time);
-	}
-	return time;
+	err = writer__init(&w, log);
+	err = err ?: writer__put_all(&w, log, /*text=*/true);
+	err = err ?: writer__put_all(&w, log, /*text=*/false);
+	hashmap__free(w.last);
+	free(w.entries);
+	free(w.event);
+	free_entries(&log->existing);
+	return err;
 }

@@ -2,6 +2,7 @@
 #ifndef __PERF_KSYM_LOG_H
 #define __PERF_KSYM_LOG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <linux/types.h>
 
@@ -10,15 +11,13 @@ union perf_event;
 
 struct ksym_log;
 
-struct ksym_log *ksym_log__new(size_t max_bytes, void (*dropped)(u32 prog_id, void *data),
-			       void *data);
+struct ksym_log *ksym_log__new(size_t max_bytes);
 void ksym_log__delete(struct ksym_log *log);
 int ksym_log__add(struct ksym_log *log, const union perf_event *event, size_t size, u64 time);
+void ksym_log__set_snapshot(struct ksym_log *log, bool begins);
 u64 ksym_log__mark(const struct ksym_log *log);
-void ksym_log__prune(struct ksym_log *log, u64 mark);
-int ksym_log__write(struct ksym_log *log, const struct evsel *evsel,
+void ksym_log__drop(struct ksym_log *log, u64 mark);
+int ksym_log__write(struct ksym_log *log, u64 from, const struct evsel *evsel, bool lost,
 		    int (*process)(union perf_event *event, void *data), void *data);
-int ksym_log__index(struct ksym_log *log);
-u64 ksym_log__last_time(const struct ksym_log *log, u64 addr, u64 len);
 
 #endif /* __PERF_KSYM_LOG_H */

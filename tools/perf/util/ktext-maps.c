@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <symbol/kallsyms.h>
-#include "bpf-loads.h"
 #include "build-id.h"
 #include "debug.h"
 #include "dso.h"
@@ -128,10 +127,16 @@ static bool kcore__has_ksymbol(const struct map *map, const struct perf_record_k
 	       dso__is_recorded_kcore(map__dso(map)) && ksymbol__is_in_kcore(ksymbol, sample);
 }
 
-static struct dso *ksymbol__new_dso(const struct perf_record_ksymbol *ksymbol, const char *name,
-				    const struct perf_sample *sample)
+/**
+ * dso__new_ktext - allocate the dso of generated kernel text
+ * @name: of the text
+ * @type: where its code is found
+ * @size: its size
+ *
+ * Return: the dso, without symbols; NULL if out of memory.
+ */
+struct dso *dso__new_ktext(const char *name, enum dso_binary_type type, u64 size)
 {
-	enum dso_binary_type type = ksymbol__binary_type(ksymbol);
 	struct dso *dso = dso__new(name);
 
 	if (!dso)
@@ -139,10 +144,7 @@ static struct dso *ksymbol__new_dso(const struct perf_record_ksymbol *ksymbol, c
 
 	dso__set_kernel(dso, DSO_SPACE__KERNEL);
 	dso__set_binary_type(dso, type);
-	dso__bpf_prog(dso)->in_kcore = ksymbol__is_in_kcore(ksymbol, sample);
-	if (type == DSO_BINARY_TYPE__OOL)
-		dso__data(dso)->file_size = ksymbol->len;
-	dso__set_loaded(dso);
+	dso__set_text_end(dso, size);
 
 	/*
 	 * There is no file with other addresses: the disassemblers use those in
@@ -155,35 +157,49 @@ static struct dso *ksymbol__new_dso(const struct perf_record_ksymbol *ksymbol, c
 	return dso;
 }
 
+/* The symbol of a BPF function is added at its first sample, see dso__load_bpf_func(). */
+static int ksymbol__add_symbol(const struct perf_record_ksymbol *ksymbol, struct dso *dso,
+			       const struct perf_sample *sample)
+{
+	struct symbol *sym;
+
+	if (dso__is_bpf_prog(dso))
+		return 0;
+
+	sym = symbol__new(/*start=*/0, dso__text_end(dso), /*binding=*/0, /*type=*/0,
+			  dso__short_name(dso));
+	if (!sym)
+		return -ENOMEM;
+	dso__insert_symbol(dso, sym);
+	dso__set_loaded(dso);
+	dso__bpf_prog(dso)->in_kcore = ksymbol__is_in_kcore(ksymbol, sample);
+	if (dso__binary_type(dso) == DSO_BINARY_TYPE__OOL)
+		dso__data(dso)->file_size = ksymbol->len;
+	return 0;
+}
+
 /* Insert a map for a KSYMBOL. It replaces older maps of these addresses. */
 static int machine__add_ksymbol_map(struct machine *machine,
 				    const struct perf_record_ksymbol *ksymbol, u64 end,
 				    const char *name, const struct perf_sample *sample)
 {
-	struct dso *dso = ksymbol__new_dso(ksymbol, name, sample);
+	struct dso *dso = dso__new_ktext(name, ksymbol__binary_type(ksymbol), end - ksymbol->addr);
 	struct map *map = NULL;
-	struct symbol *sym;
 	int err = -ENOMEM;
 
 	if (!dso)
 		return err;
+
+	if (ksymbol__add_symbol(ksymbol, dso, sample))
+		goto out;
 
 	map = map__new2(ksymbol->addr, dso);
 	if (!map)
 		goto out;
 
 	map__set_end(map, end);
-	if (maps__fixup_overlap_and_insert(machine__kernel_maps(machine), map))
-		goto out;
-
-	sym = symbol__new(map__map_ip(map, map__start(map)), map__size(map), 0, 0, name);
-	if (!sym)
-		goto out;
-
-	dso__insert_symbol(dso, sym);
-	err = 0;
-	if (dso__is_bpf_prog(dso))
-		err = machine__add_bpf_load(machine, map);
+	if (!maps__fixup_overlap_and_insert(machine__kernel_maps(machine), map))
+		err = 0;
 out:
 	map__put(map);
 	dso__put(dso);
@@ -219,16 +235,17 @@ out:
 	return err;
 }
 
-static int machine__process_ksymbol_unregister(struct machine *machine,
-					       const struct perf_record_ksymbol *ksymbol)
+static void machine__process_ksymbol_unregister(struct machine *machine,
+						const struct perf_record_ksymbol *ksymbol,
+						const char *name)
 {
 	struct map *map = maps__find(machine__kernel_maps(machine), ksymbol->addr);
 
-	if (map && map__is_ksymbol(map, ksymbol))
+	/* there may be other text by now, whose record came early */
+	if (map && map__is_ksymbol(map, ksymbol) && !strcmp(dso__short_name(map__dso(map)), name))
 		maps__remove(machine__kernel_maps(machine), map);
 
 	map__put(map);
-	return 0;
 }
 
 static bool map__is_kmod_at(struct map *map, void *data)
@@ -254,7 +271,7 @@ int machine__process_ksymbol(struct machine *machine, union perf_event *event,
 	const struct perf_record_ksymbol *ksymbol = &event->ksymbol;
 	const char *name = ksymbol->name;
 	char *copy = NULL;
-	int err;
+	int err = 0;
 
 	if (dump_trace)
 		perf_event__fprintf_ksymbol(event, stdout);
@@ -277,9 +294,6 @@ int machine__process_ksymbol(struct machine *machine, union perf_event *event,
 	if (is_ignored_kernel_symbol(ksymbol->name))
 		return 0;
 
-	if (ksymbol->flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER)
-		return machine__process_ksymbol_unregister(machine, ksymbol);
-
 	/* the event is mapped from a file, which may be read-only */
 	if (!is_printable_ascii(name)) {
 		copy = strreplace_controls(strdup(name));
@@ -288,7 +302,10 @@ int machine__process_ksymbol(struct machine *machine, union perf_event *event,
 		name = copy;
 	}
 
-	err = machine__process_ksymbol_register(machine, ksymbol, sample, name);
+	if (ksymbol->flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER)
+		machine__process_ksymbol_unregister(machine, ksymbol, name);
+	else
+		err = machine__process_ksymbol_register(machine, ksymbol, sample, name);
 	free(copy);
 	return err;
 }

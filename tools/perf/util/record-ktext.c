@@ -6,22 +6,19 @@
  * The events of the samples report text that is added. What perf.data needs besides
  * comes from here, so that neither command knows how it is obtained:
  *
- *   config      adds an event that reports text to those of the samples, if they don't
+ *   config      decides which event reports text
  *   open        begins to follow BPF programs in a thread, which reads their info
- *   synthesize  writes records of the text that exists already
- *   send        writes programs that the thread has read since
- *   mark, complete, switch   around the end of each file of --switch-output
+ *   synthesize  writes records of the text that exists already, to each file
+ *   send        writes programs, and text of other tasks, that the thread has read since
+ *   mark        before the ring buffers are read, if a file may end behind that
+ *   complete    writes the rest to a file, before its header
+ *   switch      the next file of --switch-output begins
  *   stop        ends the thread, when all events are disabled
- *   finish      writes what is known only then
  *   summary     tells the user how many programs have no code, and why
  */
 #include <errno.h>
-#include <string.h>
-#include <linux/ctype.h>
 #include <linux/compiler.h>
-#include <linux/time64.h>
 #include <linux/zalloc.h>
-#include <perf/cpumap.h>
 #include "bpf-fetch.h"
 #include "bpf-sideband.h"
 #include "cap.h"
@@ -29,160 +26,34 @@
 #include "env.h"
 #include "evlist.h"
 #include "evsel.h"
-#include "ksym-log.h"
 #include "ksym-snapshot.h"
 #include "map.h"
 #include "perf_api_probe.h"
 #include "record.h"
 #include "record-ktext.h"
-#include "sample.h"
 #include "session.h"
 #include "synthetic-events.h"
+#include "target.h"
 #include "tool.h"
-
-/*
- * The kernel writes a record of text for each event, one after the other. Longer than that
- * takes, and shorter than it takes until the memory of a program that ended is used again.
- */
-#define KSYM_COPIES_NS		NSEC_PER_MSEC
+#include "util.h"
 
 struct ktext_recorder {
 	struct perf_session	*session;
 	struct record_opts	*opts;
 	struct ktext_ops	ops;
-	/* for callbacks, see process_feature() and ktext_recorder__process_existing() */
-	struct perf_tool	tool;
 	/* events of the thread; NULL if there is none */
 	struct evlist		*sb_evlist;
 	struct bpf_sideband	*sideband;
-	/* programs that were loaded before the recording, and all, when it has stopped */
-	struct bpf_sideband_counts before;
-	struct bpf_sideband_counts counts;
-	/* the thread did not start, so that nobody counts programs that are loaded */
-	bool			unfollowed;
-	/* the thread keeps a log of kernel text, which began with a snapshot */
-	bool			logged;
-	/* it lacks records, see ktext_recorder__process_existing() */
-	bool			incomplete;
-	/* of the last record of text at the addresses of the program being written */
-	u64			prog_time;
-	/* of the programs in this file */
-	u64			bytes;
-	/* existing text has been synthesized, so that samples may follow */
+	/* programs that were loaded before the recording, and all, when it is complete */
+	struct bpf_counts	counts;
+	/* the side band has read what existed when it was opened */
+	bool			has_snapshot;
+	/* the first file has its existing text, so that samples may follow */
 	bool			started;
+	bool			stopped;
+	/* this file has the programs that were added up to then, see perf_env */
+	u32			sent;
 };
-
-/* perf_cpu_map__new() returns all CPUs if it does not understand the end */
-static bool is_list_of_numbers(const char *list)
-{
-	char last = ',';
-
-	for (; *list; last = *list++) {
-		if (!isdigit(*list) && !(isdigit(last) && strchr(",-", *list)))
-			return false;
-	}
-	return isdigit(last);
-}
-
-/* Set the CPUs of the events that report kernel text, unless these are all. */
-static int record_opts__set_kernel_text_cpus(struct record_opts *opts)
-{
-	const char *list = opts->kernel_text_list;
-	int err = 0;
-	struct perf_cpu_map *cpus = NULL, *online;
-
-	if (opts->text_poke) {
-		pr_warning("kernel-text-cpus is ignored: --kcore and traces of instructions need the changes of kernel text on all CPUs\n");
-		return 0;
-	}
-
-	if (is_list_of_numbers(list))
-		cpus = perf_cpu_map__new(list);
-	if (!cpus) {
-		pr_err("kernel-text-cpus: '%s' is not a list of CPUs, such as 0-3,8\n", list);
-		return -EINVAL;
-	}
-
-	online = perf_cpu_map__new_online_cpus();
-	opts->kernel_text_cpus = perf_cpu_map__intersect(online, cpus);
-	perf_cpu_map__put(cpus);
-	if (!opts->kernel_text_cpus) {
-		pr_err("kernel-text-cpus: none of the CPUs %s is online\n", list);
-		err = -EINVAL;
-	} else if (perf_cpu_map__equal(opts->kernel_text_cpus, online)) {
-		perf_cpu_map__put(opts->kernel_text_cpus);
-		opts->kernel_text_cpus = NULL;
-	}
-	perf_cpu_map__put(online);
-	return err;
-}
-
-/*
- * The text of a BPF program or a module may be in the samples of any task, no matter
- * which task loaded it. The kernel reports the load to events of that task and of the
- * CPU where it happens, so that events of other tasks don't get the record.
- */
-static bool needs_kernel_text_event(const struct record_opts *opts, struct evlist *evlist)
-{
-	bool per_thread = target__uses_dummy_map(&opts->target);
-
-	if (opts->text_poke)
-		return true;
-
-	if (target__has_cpu(&opts->target) || opts->no_bpf_event || opts->all_user ||
-	    !evlist__needs_bpf_sb_event(evlist))
-		return false;
-
-	/*
-	 * Its records have to be ordered with the samples by time. AUX area traces
-	 * have clocks of their own, and whether records have a time decides when a
-	 * trace of a thread is decoded.
-	 */
-	if (!opts->sample_time || (opts->full_auxtrace && per_thread))
-		return false;
-
-	/* Adds ring buffers of CPUs to those of threads, and locked memory is limited */
-	if (per_thread && !perf_cap__capable(CAP_IPC_LOCK))
-		return false;
-
-	/* The kernel reports no addresses to others */
-	return (perf_cap__capable(CAP_PERFMON) || perf_cap__capable(CAP_SYS_ADMIN)) &&
-	       perf_can_record_cpu_wide();
-}
-
-/**
- * ktext_recorder__config - track kernel text, on all CPUs if nothing else is asked for
- * @opts: what to record; kernel_text is set if an event was added, kernel_text_cpus to a
- *	  reference that the caller owns
- * @evlist: gets a dummy event if one is needed and perf has the privileges
- *
- * The event is enabled immediately, as text that is loaded before the first sample
- * matters too.
- *
- * Return: 0, -ENOMEM, or -EINVAL if kernel_text_list is of no use, with a message.
- */
-int ktext_recorder__config(struct record_opts *opts, struct evlist *evlist)
-{
-	int err = opts->kernel_text_list ? record_opts__set_kernel_text_cpus(opts) : 0;
-	struct evsel *evsel;
-
-	if (err || !needs_kernel_text_event(opts, evlist))
-		return err;
-
-	evsel = evlist__add_dummy_on_cpus(evlist, opts->kernel_text_cpus);
-	if (!evsel) {
-		pr_err("No memory for the event that tracks kernel text\n");
-		return -ENOMEM;
-	}
-
-	opts->kernel_text = true;
-	evsel->kernel_text = true;
-	evsel->core.attr.text_poke = opts->text_poke;
-	evsel->immediate = true;
-	evsel__set_sample_bit(evsel, TIME);
-
-	return 0;
-}
 
 /**
  * ktext_recorder__new - allocate a recorder of kernel text
@@ -226,6 +97,29 @@ static struct perf_env *ktext_recorder__env(struct ktext_recorder *kt)
 }
 
 #ifdef HAVE_LIBBPF_SUPPORT
+/**
+ * ktext_recorder__config - decide which event reports kernel text
+ * @opts: what to record; sb_text is set if it is the one of the side band
+ * @evlist: the events, not yet open
+ *
+ * Any task may run text that another one loads. The kernel reports the load to events of
+ * the task and of the CPU where it happens: those of a recorded task get only its own.
+ * The side-band event gets all, as it is open on all CPUs. It is no event of the file, so
+ * that no sample has to grow by an id for it.
+ *
+ * Only one of both requests the text, if nothing can keep the side band from getting it.
+ * The samples need a time, as the records are put in order with them.
+ */
+void ktext_recorder__config(struct record_opts *opts, struct evlist *evlist)
+{
+	/* an event for text pokes has all text */
+	opts->sb_text = !target__has_cpu(&opts->target) && !opts->target.per_thread &&
+			opts->sample_time && !opts->text_poke &&
+			!opts->no_bpf_event && !opts->all_user &&
+			evlist__needs_bpf_sb_event(evlist) && perf_cap__capable(CAP_IPC_LOCK) &&
+			perf_can_record_cpu_wide();
+}
+
 /*
  * The records are put in order by their times, so samples need a time too. Some kernels
  * without ksymbol_all add up the sizes of the sample ids of all events that get a
@@ -246,8 +140,22 @@ static bool ktext_recorder__can_log(struct ktext_recorder *kt)
 	return false;
 }
 
+/*
+ * Without per-CPU ring buffers, the side band is opened as the other events: a recording
+ * of one thread opens nothing elsewhere.
+ */
+static bool ktext_recorder__follows_all(const struct ktext_recorder *kt)
+{
+	const struct target *target = &kt->opts->target;
+
+	return kt->opts->sb_text || ((target__has_cpu(target) || !target->per_thread) &&
+				     perf_event_paranoid_check(0));
+}
+
 static int ktext_recorder__follow_bpf(struct ktext_recorder *kt)
 {
+	bool all = ktext_recorder__follows_all(kt);
+
 	if (kt->opts->no_bpf_event)
 		return 0;
 
@@ -260,51 +168,27 @@ static int ktext_recorder__follow_bpf(struct ktext_recorder *kt)
 
 	ktext_recorder__env(kt)->bpf_progs.xlated = kt->opts->bpf_xlated;
 	kt->sideband = bpf_sideband__new(ktext_recorder__env(kt));
-	if (!kt->sideband ||
-	    bpf_sideband__add_event(kt->sideband, kt->sb_evlist, kt->opts->kernel_text_cpus)) {
+	if (!kt->sideband || bpf_sideband__add_event(kt->sideband, kt->sb_evlist, all)) {
 		pr_err("Couldn't ask for PERF_RECORD_BPF_EVENT side band events.\n.");
 		evlist__put(kt->sb_evlist);
 		kt->sb_evlist = NULL;
 		return -EINVAL;
 	}
-	if (kt->ops.keep_log && ktext_recorder__can_log(kt))
-		return bpf_sideband__keep_log(kt->sideband, kt->opts);
+	if (kt->opts->sb_text || (kt->ops.keep_log && ktext_recorder__can_log(kt)))
+		return bpf_sideband__keep_log(kt->sideband, kt->opts, kt->ops.keep_log);
 	return 0;
 }
 #else
+void ktext_recorder__config(struct record_opts *opts __maybe_unused,
+			    struct evlist *evlist __maybe_unused)
+{
+}
+
 static int ktext_recorder__follow_bpf(struct ktext_recorder *kt __maybe_unused)
 {
 	return 0;
 }
 #endif
-
-static int ktext_recorder__drain_sb(void *data)
-{
-	struct ktext_recorder *kt = data;
-
-	evlist__flush_sb(kt->sb_evlist, /*wait_ms=*/0);
-	return 0;
-}
-
-/*
- * The log begins with a snapshot of existing text, for files that are synthesized at
- * their end, and for later files of --switch-output. If perf may not take a snapshot,
- * the kernel does not report changes to it either: no log then.
- */
-static void ktext_recorder__begin_log(struct ktext_recorder *kt)
-{
-	struct ksym_snapshot snapshot = { .drain = ktext_recorder__drain_sb, .data = kt, };
-
-	if (!bpf_sideband__log(kt->sideband))
-		return;
-	kt->logged = evlist__ksym_snapshot(kt->sb_evlist, &snapshot) == 0;
-	evlist__flush_sb(kt->sb_evlist, /*wait_ms=*/0);
-	evlist__sb_lock(kt->sb_evlist);
-	bpf_sideband__uncount_denied(kt->sideband);
-	if (!kt->logged)
-		bpf_sideband__drop_log(kt->sideband);
-	evlist__sb_unlock(kt->sb_evlist);
-}
 
 static const char *side_band_hint(int err)
 {
@@ -318,17 +202,29 @@ static const char *side_band_hint(int err)
 /* Existing programs are still read. Who may not read any is not told of it each time. */
 static void ktext_recorder__cannot_follow(struct ktext_recorder *kt, int err)
 {
-	if (kt->sideband && bpf_progs__can_read()) {
-		pr_warning("BPF programs that are loaded from now on will have no code: cannot open the event that reports them: %s%s.\n",
-			   strerror(-err), side_band_hint(err));
-		kt->unfollowed = true;
-		kt->counts.unfollowed = BPF_UNFOLLOWED_ALL;
+	if (kt->sideband && (kt->opts->sb_text || bpf_progs__can_read())) {
+		pr_warning("BPF programs that are loaded from now on will have no %scode: cannot open the event that reports them: %s%s.\n",
+			   kt->opts->sb_text ? "symbol and no " : "", strerror(-err),
+			   side_band_hint(err));
+		kt->counts.nr[BPF_UNFOLLOWED] = 1;
 	} else {
 		pr_debug("Couldn't start the side band thread: %s\n", strerror(-err));
 	}
 	bpf_sideband__delete(kt->sideband);
 	kt->sideband = NULL;
 	kt->sb_evlist = NULL;
+}
+
+/* A command that is recorded without per-CPU ring buffers: the thread with its pid. */
+static struct target *ktext_recorder__target(const struct ktext_recorder *kt,
+					     struct target *target, char tid[12])
+{
+	*target = kt->opts->target;
+	if (target__none(target) && target->per_thread) {
+		scnprintf(tid, 12, "%d", evlist__workload_pid(kt->session->evlist));
+		target->tid = tid;
+	}
+	return target;
 }
 
 /**
@@ -343,6 +239,8 @@ static void ktext_recorder__cannot_follow(struct ktext_recorder *kt, int err)
  */
 int ktext_recorder__open(struct ktext_recorder *kt, struct evlist *sb_evlist)
 {
+	struct target target;
+	char tid[12];
 	int err;
 
 	kt->sb_evlist = sb_evlist;
@@ -350,10 +248,10 @@ int ktext_recorder__open(struct ktext_recorder *kt, struct evlist *sb_evlist)
 	if (err)
 		return err;
 
-	err = evlist__start_sb_thread(kt->sb_evlist, &kt->opts->target);
+	err = evlist__start_sb_thread(kt->sb_evlist, ktext_recorder__target(kt, &target, tid));
 	if (err)
 		ktext_recorder__cannot_follow(kt, err);
-	ktext_recorder__begin_log(kt);
+	kt->has_snapshot = bpf_sideband__snapshot(kt->sideband, /*first=*/true);
 	return 0;
 }
 
@@ -369,9 +267,6 @@ static bool ktext_recorder__snapshot(struct ktext_recorder *kt)
 {
 	struct ksym_snapshot snapshot = { .drain = ktext_recorder__drain, .data = kt, };
 
-	/* perf top synthesizes before its events are open */
-	if (!kt->session->evlist)
-		return false;
 	if (!kt->ops.drain || kt->opts->tail_synthesize || kt->opts->no_bpf_event)
 		return false;
 	return evlist__ksym_snapshot(kt->session->evlist, &snapshot) == 0;
@@ -380,98 +275,48 @@ static bool ktext_recorder__snapshot(struct ktext_recorder *kt)
 static int ktext_recorder__write_logged(union perf_event *event, void *data)
 {
 	struct ktext_recorder *kt = data;
+	perf_event__handler_t process = kt->ops.process_text ?: kt->ops.process;
 
-	return kt->ops.process(kt->session->tool, event, /*sample=*/NULL,
-			       &kt->session->machines.host);
+	return process(kt->session->tool, event, /*sample=*/NULL, &kt->session->machines.host);
+}
+
+/* perf record --overwrite writes the log at the end of the file. */
+static bool ktext_recorder__sends_text(const struct ktext_recorder *kt)
+{
+	return kt->opts->sb_text && !(kt->opts->overwrite && kt->ops.keep_log);
+}
+
+/**
+ * ktext_recorder__send_text - write the text that the events of the samples don't report
+ * @kt: the recorder, or NULL
+ *
+ * Call it each time before the ring buffers of the samples are read. What it leaves for the
+ * next time is then newer than the samples of the last time, so that readers, which sort
+ * the records of two times, put it in order.
+ *
+ * Return: 0, or the error of the record that could not be written.
+ */
+int ktext_recorder__send_text(struct ktext_recorder *kt)
+{
+	if (!kt || !ktext_recorder__sends_text(kt))
+		return 0;
+	return bpf_sideband__send_log(kt->sideband, evlist__first(kt->session->evlist),
+				      ktext_recorder__write_logged, kt);
 }
 
 /*
  * A later file of --switch-output has samples from the time when the ring buffers
  * were last read for the previous file: text that ended since then is in the log too.
- * Return: true if the log was written.
- */
-static bool ktext_recorder__write_log(struct ktext_recorder *kt)
-{
-	int err;
-
-	if (!kt->logged)
-		return false;
-
-	evlist__flush_sb(kt->sb_evlist, /*wait_ms=*/0);
-	evlist__sb_lock(kt->sb_evlist);
-	err = ksym_log__write(bpf_sideband__log(kt->sideband), evlist__first(kt->session->evlist),
-			      ktext_recorder__write_logged, kt);
-	evlist__sb_unlock(kt->sb_evlist);
-	return err >= 0;
-}
-
-/* Has the thread lost records, which the log then lacks? */
-static bool ktext_recorder__lost(struct ktext_recorder *kt)
-{
-	u64 lost;
-
-	evlist__sb_lock(kt->sb_evlist);
-	lost = bpf_sideband__read_lost(kt->sideband);
-	evlist__sb_unlock(kt->sb_evlist);
-	return lost > 0;
-}
-
-/*
- * Return: true if the kernel has reported existing text, so that there is no need to. If
- * the log is not complete, programs that are still loaded are written as well.
+ * Return: true if the kernel has reported existing text, so that there is no need to.
  */
 static bool ktext_recorder__replays(struct ktext_recorder *kt)
 {
-	kt->incomplete = false;
-	kt->prog_time = 0;
+	if (ktext_recorder__sends_text(kt) && !kt->started)
+		return !ktext_recorder__send_text(kt) && kt->has_snapshot;
 	if (!kt->opts->tail_synthesize && !kt->started)
 		return ktext_recorder__snapshot(kt);
-	if (!ktext_recorder__write_log(kt))
-		return false;
-	if (!ktext_recorder__lost(kt) && !kt->opts->kernel_text_cpus)
-		return true;
-
-	evlist__sb_lock(kt->sb_evlist);
-	kt->incomplete = ksym_log__index(bpf_sideband__log(kt->sideband)) == 0;
-	evlist__sb_unlock(kt->sb_evlist);
-	return false;
-}
-
-/*
- * Write a record of text that exists. Without a time it is read before all others. If the
- * log has records of other text that was at this address before, these would replace the
- * text or end it: so it begins behind the last of them. The program follows its text.
- *
- * Not so an image: its length is a guess, and if the log has its own record, that is better.
- */
-static int ktext_recorder__process_existing(const struct perf_tool *tool,
-					    union perf_event *event, struct perf_sample *sample,
-					    struct machine *machine)
-{
-	struct ktext_recorder *kt = container_of(tool, struct ktext_recorder, tool);
-	bool text = event->header.type == PERF_RECORD_KSYMBOL;
-	struct perf_sample with_time;
-	u64 time = kt->prog_time;
-
-	if (!kt->incomplete || !machine->id_hdr_size ||
-	    (text && is_bpf_image(event->ksymbol.name)))
-		return kt->ops.process(kt->session->tool, event, sample, machine);
-
-	if (text) {
-		time = ksym_log__last_time(bpf_sideband__log(kt->sideband), event->ksymbol.addr,
-					   event->ksymbol.len);
-		if (time)
-			time += KSYM_COPIES_NS;
-	}
-	kt->prog_time = text ? max(kt->prog_time, time) : 0;
-
-	perf_sample__init(&with_time, /*all=*/true);
-	with_time.time = time;
-	perf_event__synthesize_id_sample((void *)event + event->header.size - machine->id_hdr_size,
-					 evlist__first(kt->session->evlist)->core.attr.sample_type,
-					 &with_time);
-	perf_sample__exit(&with_time);
-	return kt->ops.process(kt->session->tool, event, sample, machine);
+	return bpf_sideband__write_log(kt->sideband, evlist__first(kt->session->evlist),
+				       ktext_recorder__write_logged, kt);
 }
 
 /**
@@ -479,10 +324,9 @@ static int ktext_recorder__process_existing(const struct perf_tool *tool,
  * @kt: the recorder
  *
  * Call it for each file. Before the first sample, the kernel writes the records to the
- * ring buffers if it can, and if the events are open. A later file of --switch-output has
- * earlier samples in the ring buffers, and one that is synthesized at its end has all: it
- * gets the log of the records, or they are synthesized. ktext_recorder__replay() follows
- * in a later file.
+ * ring buffers if it can. A later file of --switch-output has earlier samples in the ring
+ * buffers, and one that is synthesized at its end has all: it gets the log of the records,
+ * or they are synthesized.
  *
  * Return: 0 or a negative number; the recording is still of use then.
  */
@@ -490,29 +334,19 @@ int ktext_recorder__synthesize(struct ktext_recorder *kt)
 {
 	bool replayed = ktext_recorder__replays(kt);
 	/* later files have the same programs, or some that the side band counts */
-	bool count = !kt->started && !kt->opts->tail_synthesize && !kt->logged;
+	bool count = !kt->started;
 	int err = 0;
 
 	if (!kt->opts->no_bpf_event)
-		err = perf_event__synthesize_bpf_events(&kt->tool, kt->session,
-							ktext_recorder__env(kt),
-							ktext_recorder__process_existing, replayed,
-							count ? &kt->before : NULL);
+		err = perf_event__synthesize_bpf_events(kt->session->tool, kt->session,
+							ktext_recorder__env(kt), kt->ops.process,
+							replayed, count ? &kt->counts : NULL);
 	kt->started = true;
 	return err;
 }
 
-static int process_feature(const struct perf_tool *tool, union perf_event *event,
-			   struct perf_sample *sample, struct machine *machine)
-{
-	struct ktext_recorder *kt = container_of(tool, struct ktext_recorder, tool);
-
-	kt->bytes += event->header.size;
-	return kt->ops.process(kt->session->tool, event, sample, machine);
-}
-
 /**
- * ktext_recorder__send - write the programs that are new since the last call
+ * ktext_recorder__send - write the programs and the text that are new since the last call
  * @kt: the recorder
  *
  * The reader of a pipe gets the code of a program before its samples, or soon after. In
@@ -523,33 +357,11 @@ static int process_feature(const struct perf_tool *tool, union perf_event *event
  */
 int ktext_recorder__send(struct ktext_recorder *kt)
 {
-	return perf_event__synthesize_bpf_features(&kt->tool, kt->session, process_feature);
-}
+	int err = ktext_recorder__send_text(kt);
 
-/**
- * ktext_recorder__bytes - get the size of the programs in this file
- * @kt: the recorder, or NULL
- *
- * Programs are no reason to end the file: the next one would have the same.
- *
- * Return: the size in bytes.
- */
-u64 ktext_recorder__bytes(const struct ktext_recorder *kt)
-{
-	return kt ? kt->bytes : 0;
-}
-
-/**
- * ktext_recorder__replay - make the kernel report the text that exists
- * @kt: the recorder
- *
- * Call it if text was synthesized before the events were open, or there are earlier
- * samples in a later file of --switch-output. Nothing is lost if the kernel cannot do it,
- * except names that only the kernel knows.
- */
-void ktext_recorder__replay(struct ktext_recorder *kt)
-{
-	ktext_recorder__snapshot(kt);
+	return err ?: perf_event__synthesize_bpf_features(kt->session, &kt->sent,
+							  !perf_data__is_pipe(kt->session->data),
+							  kt->ops.process);
 }
 
 /**
@@ -571,8 +383,23 @@ void ktext_recorder__mark(struct ktext_recorder *kt)
 /* How long a switch to the next file may wait for BPF programs being unloaded */
 #define SWITCH_WAIT_MS 200
 
+/*
+ * For whoever reads the file, and misses the code of a program. There are no counts before
+ * the end of the recording.
+ */
+static int ktext_recorder__write_counts(struct ktext_recorder *kt)
+{
+	if (kt->opts->no_bpf_event || !kt->stopped)
+		return 0;
+	bpf_counts__sum_up(&kt->counts);
+	if (!kt->counts.nr[BPF_LOADED] && !kt->counts.nr[BPF_UNFOLLOWED])
+		return 0;
+	return perf_event__synthesize_bpf_counts(kt->session->tool, &kt->counts,
+						 kt->ops.process);
+}
+
 /**
- * ktext_recorder__complete - get the info of all programs that have samples in this file
+ * ktext_recorder__complete - write the programs that the thread has read to the file
  * @kt: the recorder
  *
  * Call it before the header of the file is written. It does not wait for long, as nobody
@@ -583,16 +410,18 @@ void ktext_recorder__mark(struct ktext_recorder *kt)
 int ktext_recorder__complete(struct ktext_recorder *kt)
 {
 	size_t nr_unready;
+	int err;
 
 	evlist__flush_sb(kt->sb_evlist, SWITCH_WAIT_MS);
 	evlist__sb_lock(kt->sb_evlist);
 	nr_unready = bpf_sideband__nr_unready(kt->sideband);
 	evlist__sb_unlock(kt->sb_evlist);
-	if (nr_unready && !quiet)
+	if (nr_unready && !kt->stopped && !quiet)
 		fprintf(stderr, "[ perf record: %zu BPF programs are still being unloaded: %s ]\n",
 			nr_unready, "this file may lack their code");
 
-	return ktext_recorder__finish(kt);
+	err = ktext_recorder__send(kt);
+	return err ?: ktext_recorder__write_counts(kt);
 }
 
 /**
@@ -606,37 +435,24 @@ void ktext_recorder__switch(struct ktext_recorder *kt)
 	evlist__sb_lock(kt->sb_evlist);
 	bpf_sideband__forget(kt->sideband);
 	evlist__sb_unlock(kt->sb_evlist);
-	perf_env__resend_bpf(perf_session__env(kt->session));
-	kt->bytes = 0;
+	kt->sent = 0;
 }
 
+/* The samples of a program have been processed before as many others have ended. */
+#define MAX_ENDED	2048
+
 /**
- * ktext_recorder__forget - free the programs that have ended, if no dso needs them
+ * ktext_recorder__forget - free programs that have ended long ago, if no dso needs them
  * @kt: the recorder of a command that never writes them
  *
- * Call it in the thread that processes the records, each time that it has processed all
- * that it had when another thread had read the ring buffers.
+ * Context: the thread that processes the records.
  */
 void ktext_recorder__forget(struct ktext_recorder *kt)
 {
 	if (!evlist__sb_trylock(kt->sb_evlist))
 		return;
-	bpf_sideband__tell_ended(kt->sideband);
+	bpf_sideband__limit_ended(kt->sideband, MAX_ENDED);
 	evlist__sb_unlock(kt->sb_evlist);
-}
-
-static void ktext_recorder__count(struct ktext_recorder *kt)
-{
-	kt->counts = (struct bpf_sideband_counts) {};
-	bpf_sideband__counts(kt->sideband, &kt->counts);
-	kt->counts.loaded += kt->before.loaded;
-	kt->counts.described += kt->before.described;
-	kt->counts.hidden += kt->before.hidden;
-	kt->counts.failed += kt->before.failed;
-	if (kt->unfollowed)
-		kt->counts.unfollowed = BPF_UNFOLLOWED_ALL;
-	else if (kt->sideband && kt->opts->kernel_text_cpus)
-		kt->counts.unfollowed = BPF_UNFOLLOWED_CPUS;
 }
 
 /* Grace periods usually take milliseconds; nobody is told of these. */
@@ -667,9 +483,12 @@ static void ktext_recorder__wait(struct ktext_recorder *kt, int nr_signals)
  */
 void ktext_recorder__stop(struct ktext_recorder *kt, int nr_signals)
 {
-	if (!kt)
+	if (!kt || kt->stopped)
 		return;
 	if (kt->sb_evlist) {
+		/* for what is synthesized then, when the events are closed */
+		if (nr_signals >= 0 && kt->opts->tail_synthesize)
+			bpf_sideband__snapshot(kt->sideband, /*first=*/false);
 		evlist__join_sb_thread(kt->sb_evlist);
 		if (nr_signals >= 0) {
 			ktext_recorder__wait(kt, nr_signals);
@@ -679,46 +498,18 @@ void ktext_recorder__stop(struct ktext_recorder *kt, int nr_signals)
 		evlist__put(kt->sb_evlist);
 	}
 	kt->sb_evlist = NULL;
-	ktext_recorder__count(kt);
-}
-
-/*
- * For whoever reads the file, and misses the code of a program. There are no counts before
- * the end of the recording.
- */
-static int ktext_recorder__write_counts(struct ktext_recorder *kt)
-{
-	if (kt->opts->no_bpf_event || (!kt->counts.loaded && !kt->counts.unfollowed))
-		return 0;
-	return perf_event__synthesize_bpf_counts(kt->session->tool, &kt->counts,
-						 kt->ops.process);
-}
-
-/**
- * ktext_recorder__finish - write records of the programs that the thread has read
- * @kt: the recorder, which has stopped, or ktext_recorder__complete() has been called
- *
- * Return: 0, or the error of the record that could not be written.
- */
-int ktext_recorder__finish(struct ktext_recorder *kt)
-{
-	int err;
-
-#ifdef HAVE_LIBBPF_SUPPORT
-	perf_event__synthesize_final_bpf_metadata(kt->session, kt->ops.process);
-#endif
-	err = ktext_recorder__send(kt);
-	return err ?: ktext_recorder__write_counts(kt);
+	bpf_sideband__count(kt->sideband, &kt->counts);
+	kt->stopped = true;
 }
 
 /**
  * ktext_recorder__summary - print how many programs have no code, and why
- * @kt: the recorder, which has stopped
+ * @kt: the recorder, which has stopped and completed the last file
  * @fp: where to print
  *
  * Return: the number of characters printed; 0 if all programs have code.
  */
 int ktext_recorder__summary(const struct ktext_recorder *kt, FILE *fp)
 {
-	return bpf_sideband_counts__fprintf(&kt->counts, fp);
+	return bpf_counts__fprintf(&kt->counts, fp);
 }

@@ -14,6 +14,8 @@ struct record_opts;
 /**
  * struct ktext_ops - what a recorder of kernel text needs from the command
  * @process: gets the records that are synthesized; see perf_tool__process_synth_event()
+ * @process_text: gets the records that the side-band thread has read, which have times;
+ *		  NULL: @process does
  * @drain: reads all records in the ring buffers of the samples, returns 0 or -errno.
  *	   NULL if the kernel must not write records of existing text there.
  * @checkpoint: makes the file valid before a long wait, in case perf is killed
@@ -23,6 +25,7 @@ struct record_opts;
  */
 struct ktext_ops {
 	perf_event__handler_t process;
+	perf_event__handler_t process_text;
 	int (*drain)(const struct perf_tool *tool);
 	void (*checkpoint)(const struct perf_tool *tool);
 	const volatile sig_atomic_t *end_signals;
@@ -31,7 +34,7 @@ struct ktext_ops {
 
 struct ktext_recorder;
 
-int ktext_recorder__config(struct record_opts *opts, struct evlist *evlist);
+void ktext_recorder__config(struct record_opts *opts, struct evlist *evlist);
 struct ktext_recorder *ktext_recorder__new(struct perf_session *session,
 					   struct record_opts *opts,
 					   const struct ktext_ops *ops);
@@ -39,14 +42,12 @@ void ktext_recorder__delete(struct ktext_recorder *kt);
 int ktext_recorder__open(struct ktext_recorder *kt, struct evlist *sb_evlist);
 int ktext_recorder__synthesize(struct ktext_recorder *kt);
 int ktext_recorder__send(struct ktext_recorder *kt);
-u64 ktext_recorder__bytes(const struct ktext_recorder *kt);
-void ktext_recorder__replay(struct ktext_recorder *kt);
+int ktext_recorder__send_text(struct ktext_recorder *kt);
 void ktext_recorder__mark(struct ktext_recorder *kt);
 int ktext_recorder__complete(struct ktext_recorder *kt);
 void ktext_recorder__switch(struct ktext_recorder *kt);
 void ktext_recorder__forget(struct ktext_recorder *kt);
 void ktext_recorder__stop(struct ktext_recorder *kt, int nr_signals);
-int ktext_recorder__finish(struct ktext_recorder *kt);
 int ktext_recorder__summary(const struct ktext_recorder *kt, FILE *fp);
 
 #endif /* __PERF_RECORD_KTEXT_H */
