@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # The end of a recording when the kernel is not ready to describe BPF programs that were
-# unloaded: perf record says what it waits for. Killed meanwhile it leaves a whole file,
-# which lacks these programs alone; a signal ends the wait. not_ready.c is that kernel.
+# unloaded: perf record says what it waits for. Killed meanwhile it leaves a file that lacks
+# these programs alone; a signal ends the wait. not_ready.c is that kernel.
 set -u
 
 samples=${SELFTESTS:?}/../out-samples
@@ -39,19 +39,19 @@ record()
 	((SECONDS < 5)) || failed=1
 }
 
-# check: the file is whole: it has samples, and tells of 20 programs without info.
+# check FILE: it has samples, and tells of 20 programs without info.
 check()
 {
 	local nr_samples missing
 
-	perf script -i "$dir/perf.data" --show-bpf-events -F ip,sym >"$dir/script" 2>"$dir/error" || {
+	perf script -i "$1" --show-bpf-events -F ip,sym >"$dir/script" 2>"$dir/error" || {
 		cat "$dir/error"
 		failed=1
 	}
 	nr_samples=$(grep -c '^ *[0-9a-f]\{8,\}' "$dir/script")
 	sed -n 's/.*PERF_RECORD_BPF_EVENT.* type 1, .* id \([0-9]*\)$/\1/p' "$dir/script" |
 		sort -u >"$dir/loaded"
-	perf report -i "$dir/perf.data" --header-only -I 2>/dev/null |
+	perf report -i "$1" --header-only -I 2>/dev/null |
 		sed -n 's/^# bpf_prog_info \([0-9]*\):.*/\1/p' | sort -u >"$dir/described"
 	missing=$(comm -23 "$dir/loaded" "$dir/described" | wc -l)
 	echo "$nr_samples samples; $(wc -l <"$dir/loaded") programs were loaded, $missing have no info"
@@ -60,7 +60,12 @@ check()
 
 record INT
 grep "20 were still being unloaded" "$dir/said" || failed=1
-check
+check "$dir/perf.data"
 record KILL
-check
+# what a file without features has in its data: perf inject writes them
+perf inject -i "$dir/perf.data" -o "$dir/whole.data" 2>"$dir/error" || {
+	cat "$dir/error"
+	failed=1
+}
+check "$dir/whole.data"
 exit "$failed"

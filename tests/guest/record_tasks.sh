@@ -4,6 +4,7 @@
 # The task makes system calls without end, and another process lets BPF programs run
 # there: every kernel sample has a symbol, and the programs have their code.
 # With --per-thread, which has events of one thread alone, perf knows what that one loads.
+# What comes while the task is idle is written too, and not kept until it runs.
 set -u
 
 dir=$(mktemp -d)
@@ -80,6 +81,23 @@ done
 kill "$task"
 record_while_others_load -- timeout 250 perf bench syscall basic --loop 1000000000 &&
 	judge "-- command" || failed=1
+
+sleep 300 &
+task=$!
+perf record -o "$dir/perf.data" -e cpu-clock -p "$task" >"$dir/recorded" 2>&1 &
+recorder=$!
+sleep 2
+"${SELFTESTS:?}/perf_events/bpf_load_cycles" 20 1 >/dev/null
+for ((tries = 0; tries < 50; tries++)); do
+	written=$(perf script -i "$dir/perf.data" --show-bpf-events 2>/dev/null |
+		grep -c 'KSYMBOL addr .* flags 0x0 name .*_cycle_[0-9]')
+	((written >= 10)) && break
+	sleep 0.2
+done
+echo "an idle task: $written of the programs that others loaded are in the file"
+((written >= 10)) || failed=1
+kill "$recorder" "$task"
+until_ended "$recorder"
 
 cat >"$dir/loads.py" <<'END'
 from bpf_syscalls import load_program

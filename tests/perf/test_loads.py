@@ -4,6 +4,7 @@
 Every file here has loads of one program, with the same tag and names, at addresses of
 their own, and samples in each of them.
 """
+import random
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -95,6 +96,36 @@ def test_chains_by_address(tmp_path: Path) -> None:
     result = perf(tmp_path, data, "report", "--stdio", "--no-children",
                   "-g", "caller,address,count")
     assert len(re.findall(r"hot_main", result.out)) == 1, str(result)
+
+
+def test_many_callees(tmp_path: Path) -> None:
+    """Programs of many functions, loaded again and again in any order: each is one callee."""
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    names = [f"callee_{i}" for i in range(rng.randrange(3, 12))]
+    programs = []
+    for number in rng.sample(range(40), rng.randrange(4, 12)):
+        text = [FIRST + number * 40 * SUB + i * SUB for i in range(len(names) + 1)]
+        programs.append(Program(100 + number, "caller_of_many", [
+            Function("caller_of_many", text[0], mov(1) * len(names) + RET),
+            *(Function(name, at, mov(2) + RET) for name, at in zip(names, text[1:]))], btf_id=1))
+    records: list[Union[Record, Sample]] = [pd.mmap_kernel(), pd.comm("workload")]
+    for program in programs:
+        records += pd.load_records(program)
+    chosen = [(program, callee) for program in programs for callee in program.functions[1:]]
+    rng.shuffle(chosen)
+    for program, callee in chosen:
+        records.append(Sample(callee.addr, chain=[
+            pd.CONTEXT_KERNEL, callee.addr, program.functions[0].at(5), KERNEL_FUNC]))
+    data = PerfData(programs, records, pd.SAMPLE_DEFAULT | pd.SAMPLE_CALLCHAIN)
+    for key in ("function", "address"):
+        result = perf(tmp_path, data, "report", "--stdio", "--no-children", "-s", "comm",
+                      "-g", f"graph,0,caller,{key},count")
+        assert len(re.findall(r"_caller_of_many\b", result.out)) == 1, str(result)
+        for name in names:
+            branches = re.findall(rf"--(\d+)--bpf_prog_[0-9a-f]*_{name}\b", result.out)
+            assert branches == [str(len(programs))], f"{name}: {result}"
 
 
 def test_bpf_id_keeps_loads_apart(tmp_path: Path) -> None:

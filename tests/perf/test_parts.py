@@ -116,7 +116,7 @@ def test_reasons_are_told(programs: Sequence[Program], tmp_path: Path) -> None:
            "  3 were not retained: raise kernel.perf_bpf_retain_kb",
            "  2 were still being unloaded when perf record ended",
            "  2 could not be read: perf record -v prints why",
-           "  those loaded during the recording have none and are not counted: "
+           "  programs loaded during the recording have none and are not counted: "
            "perf could not follow them"]
     annotated = run_perf(tmp_path, ["annotate", "--stdio", "-i", "perf.data"])
     assert all(line in annotated.err for line in why), annotated

@@ -132,28 +132,18 @@ out:
 	return err;
 }
 
-/* Ids are reused: is it the same program? */
-static bool bpil__is_of_info(const struct perf_bpil *info_linear, const struct bpf_prog_info *info)
-{
-	return info->load_time == info_linear->info.load_time &&
-	       !memcmp(info->tag, info_linear->info.tag, BPF_TAG_SIZE);
-}
-
-static bool bpil__is_of_prog(const struct perf_bpil *info_linear, int fd)
-{
-	struct bpf_prog_info info = {};
-	__u32 len = sizeof(info);
-
-	return !bpf_prog_get_info_by_fd(fd, &info, &len) && bpil__is_of_info(info_linear, &info);
-}
-
 /* Return: the info, which @env has now, or an ERR_PTR(), and it is counted. */
 static struct bpf_prog_info_node *perf_env__fetch_bpf_prog(struct perf_env *env, u32 id,
 							   struct bpf_counts *counts)
 {
 	struct bpf_prog_info_node *node = perf_env__find_bpf_prog_info(env, id);
-	int fd = bpf_prog_get_fd_by_id(id), err = 0;
+	int fd, err;
 
+	/* ids are not reused before 2^31 programs have been loaded */
+	if (node)
+		return node;
+
+	fd = bpf_prog_get_fd_by_id(id);
 	if (fd < 0) {
 		err = -errno;
 		pr_debug("Cannot open BPF program %u: %s\n", id, strerror(-err));
@@ -162,15 +152,10 @@ static struct bpf_prog_info_node *perf_env__fetch_bpf_prog(struct perf_env *env,
 			counts->nr[BPF_FAILED]++;
 		return ERR_PTR(err);
 	}
-	if (!node) {
-		err = perf_env__add_bpf_info(env, fd, counts);
-	} else if (!bpil__is_of_prog(node->info_linear, fd)) {
-		counts->nr[BPF_FAILED]++;
-		err = -EEXIST;
-	}
+	err = perf_env__add_bpf_info(env, fd, counts);
 	close(fd);
 
-	node = node ?: perf_env__find_bpf_prog_info(env, id);
+	node = perf_env__find_bpf_prog_info(env, id);
 	if (!err && bpil__count(node->info_linear) == BPF_FAILED)
 		err = -ENODATA;
 	if (err) {
@@ -214,8 +199,7 @@ static void bpf_prog_info_node__read_runs(struct bpf_prog_info_node *node, void 
 
 	if (fd < 0)
 		return;
-	if (!bpf_prog_get_info_by_fd(fd, &info, &len) &&
-	    bpil__is_of_info(node->info_linear, &info)) {
+	if (!bpf_prog_get_info_by_fd(fd, &info, &len)) {
 		known->run_cnt = info.run_cnt;
 		known->run_time_ns = info.run_time_ns;
 		known->recursion_misses = info.recursion_misses;

@@ -17,6 +17,7 @@
 #include <linux/string.h>
 #include <linux/zalloc.h>
 #include <perf/event.h>
+#include <tools/libc_compat.h> // reallocarray
 #include "bpf-event.h"
 #include "bpf-metadata.h"
 #include "bpf-utils.h"
@@ -350,31 +351,27 @@ void bpf_metadata_free(struct bpf_metadata *metadata __maybe_unused)
 
 #endif /* HAVE_LIBBPF_STRINGS_SUPPORT */
 
+/* State of perf_event__synthesize_bpf_metadata(): programs with new metadata */
 struct bpf_metadata_ctx {
-	const struct perf_tool *tool;
-	perf_event__handler_t process;
-	struct machine *machine;
-	u32 since;
+	u32				since;
+	size_t				nr;
+	struct bpf_prog_info_node	**nodes;
 };
 
-static void synthesize_bpf_metadata_cb(struct bpf_prog_info_node *node, void *data)
+static void collect_bpf_metadata_cb(struct bpf_prog_info_node *node, void *data)
 {
 	struct bpf_metadata_ctx *ctx = data;
-	struct bpf_metadata *metadata = node->metadata;
-	int err;
+	struct bpf_prog_info_node **nodes;
 
-	if (!metadata || node->seq <= ctx->since)
+	if (!node->metadata || node->seq <= ctx->since)
 		return;
-	err = synthesize_perf_record_bpf_metadata(metadata, ctx->tool,
-						  ctx->process, ctx->machine);
-	if (err != 0) {
-		const char *prog_name = metadata->prog_names[0];
-
-		if (prog_name != NULL)
-			pr_warning("Couldn't synthesize BPF metadata for %s.\n", prog_name);
-		else
-			pr_warning("Couldn't synthesize BPF metadata.\n");
+	nodes = reallocarray(ctx->nodes, ctx->nr + 1, sizeof(*nodes));
+	if (!nodes) {
+		pr_warning("Not enough memory for the metadata of BPF programs.\n");
+		return;
 	}
+	ctx->nodes = nodes;
+	ctx->nodes[ctx->nr++] = bpf_prog_info_node__get(node);
 }
 
 /**
@@ -386,12 +383,18 @@ static void synthesize_bpf_metadata_cb(struct bpf_prog_info_node *node, void *da
 void perf_event__synthesize_bpf_metadata(struct perf_session *session, u32 since,
 					 perf_event__handler_t process)
 {
-	struct bpf_metadata_ctx ctx = {
-		.tool = session->tool,
-		.process = process,
-		.machine = &session->machines.host,
-		.since = since,
-	};
+	struct bpf_metadata_ctx ctx = { .since = since, };
 
-	perf_env__iterate_bpf_prog_info(&session->header.env, synthesize_bpf_metadata_cb, &ctx);
+	/* whoever reads a pipe may be slow: don't write with the lock of the env held */
+	perf_env__iterate_bpf_prog_info(&session->header.env, collect_bpf_metadata_cb, &ctx);
+	for (size_t i = 0; i < ctx.nr; i++) {
+		const struct bpf_metadata *metadata = ctx.nodes[i]->metadata;
+
+		if (synthesize_perf_record_bpf_metadata(metadata, session->tool, process,
+							&session->machines.host))
+			pr_warning("Couldn't synthesize BPF metadata for %s.\n",
+				   metadata->prog_names[0] ?: "a program");
+		bpf_prog_info_node__put(ctx.nodes[i]);
+	}
+	free(ctx.nodes);
 }

@@ -8,8 +8,7 @@
  * through the event, which has attr.bpf_retain. The kernel may not have it ready yet.
  * So that the next records don't wait for it, the program is put into a queue. The
  * thread tries the queue again each time after it has read all available records. At
- * the end, perf record waits for the rest, when it has written a file that is valid
- * without them.
+ * the end, perf record waits for the rest.
  *
  *   LOAD -> open by id --> described
  *             | ENOENT
@@ -40,6 +39,7 @@
 #include "bpf-event.h"
 #include "bpf-fetch.h"
 #include "bpf-sideband.h"
+#include "cap.h"
 #include "debug.h"
 #include "env.h"
 #include "evlist.h"
@@ -56,7 +56,7 @@
 /* Some hundred thousand records: few ring buffers reach that far back */
 #define LOG_MAX_BYTES	(16 << 20)
 
-/* As many ended programs as there are in a full log */
+/* The log has a record or two of each, and its limit is a matter of memory too */
 #define LOG_MAX_ENDED	(16 << 10)
 
 /* Ids of programs, the oldest first */
@@ -81,6 +81,8 @@ struct bpf_sideband {
 	struct bpf_counts		counts;
 	/* unloaded programs that the kernel may have retained */
 	struct id_list			queue;
+	/* with which of them the next round begins */
+	size_t				next;
 	/* programs that were unloaded; the first nr_marked of them before the mark */
 	struct id_list			ended;
 	size_t				nr_marked;
@@ -276,36 +278,39 @@ static int bpf_sideband__process(union perf_event *event, void *data)
 	return 0;
 }
 
-/* Try once to read all programs in the queue. Those that are not ready stay there. */
+/* Try to read the programs in the queue, from where it was stopped. Who is not ready stays. */
 static void bpf_sideband__ask(struct bpf_sideband *sb)
 {
 	int event = *(int *)xyarray__entry(sb->evsel->core.fd, 0, 0);
-	size_t i, kept = 0, not_ready = 0;
-	int fd;
+	struct id_list *queue = &sb->queue;
+	size_t kept = 0, not_ready = 0;
 
-	for (i = 0; i < sb->queue.nr; i++) {
-		u32 id = sb->queue.ids[i];
+	for (size_t n = 0; n < queue->nr && not_ready < MAX_NOT_READY; n++) {
+		u32 *id = &queue->ids[sb->next++ % queue->nr];
+		int fd = ioctl(event, PERF_EVENT_IOC_BPF_PROG_FD, *id);
 
-		errno = EAGAIN;
-		fd = -1;
-		if (not_ready < MAX_NOT_READY)
-			fd = ioctl(event, PERF_EVENT_IOC_BPF_PROG_FD, id);
-
-		if (fd >= 0) {
-			bpf_sideband__describe(sb, id, fd);
-			not_ready = 0;
-		} else if (errno == EAGAIN) {
-			sb->queue.ids[kept++] = id;
+		if (fd < 0 && errno == EAGAIN) {
 			not_ready++;
+			continue;
+		}
+		if (fd >= 0) {
+			bpf_sideband__describe(sb, *id, fd);
+			not_ready = 0;
 		} else if (errno == ENOENT) {
 			sb->counts.nr[BPF_EVICTED]++;
 		} else {
 			pr_debug("Cannot open unloaded BPF program %u: %s\n",
-				 id, strerror(errno));
+				 *id, strerror(errno));
 			sb->counts.nr[BPF_FAILED]++;
 		}
+		/* no program has this id */
+		*id = 0;
 	}
-	sb->queue.nr = kept;
+	for (size_t n = 0; n < queue->nr; n++) {
+		if (queue->ids[n])
+			queue->ids[kept++] = queue->ids[n];
+	}
+	queue->nr = kept;
 }
 
 static u64 now_ms(void)
@@ -430,7 +435,7 @@ int bpf_sideband__keep_log(struct bpf_sideband *sb, const struct record_opts *op
 
 	attr->ksymbol = 1;
 	attr->ksymbol_all = 1;
-	attr->ksymbol_code = 1;
+	attr->ksymbol_code = perf_cap__capable(CAP_PERFMON) || perf_cap__capable(CAP_SYS_ADMIN);
 	attr->build_id = opts->build_id;
 	attr->sample_type |= PERF_SAMPLE_TIME;
 	/* events of --switch-output-event share the ring buffers, so need the same clock */
@@ -522,20 +527,56 @@ bool bpf_sideband__snapshot(struct bpf_sideband *sb, bool first)
 	return false;
 }
 
+/* Records that are written when the side band is not locked any more */
+struct record_buf {
+	void	*data;
+	size_t	size;
+	size_t	max;
+};
+
+static int record_buf__add(union perf_event *event, void *data)
+{
+	struct record_buf *buf = data;
+
+	if (buf->size + event->header.size > buf->max) {
+		size_t max = 2 * buf->max + PERF_SAMPLE_MAX_SIZE;
+		void *bigger = realloc(buf->data, max);
+
+		if (!bigger)
+			return -ENOMEM;
+		buf->data = bigger;
+		buf->max = max;
+	}
+	memcpy(buf->data + buf->size, event, event->header.size);
+	buf->size += event->header.size;
+	return 0;
+}
+
+/* Whoever reads a pipe may be slow: the thread goes on reading its ring buffers meanwhile. */
 static int bpf_sideband__write(struct bpf_sideband *sb, u64 from, const struct evsel *evsel,
 			       int (*process)(union perf_event *event, void *data), void *data)
 {
 	struct evlist *evlist = sb->evsel ? sb->evsel->evlist : NULL;
+	struct record_buf buf = {};
+	union perf_event *event;
 	int err;
 
 	evlist__flush_sb(evlist, /*wait_ms=*/0);
 	evlist__sb_lock(evlist);
+	if (!sb->keeps_sent)
+		sb->counts.nr[BPF_LOST_RECORDS] += ksym_log__nr_dropped(sb->log, from);
 	err = ksym_log__write(sb->log, from, evsel, !from && bpf_sideband__read_lost(sb),
-			      process, data);
+			      record_buf__add, &buf);
 	sb->log_sent = ksym_log__mark(sb->log);
 	if (!sb->keeps_sent)
 		ksym_log__drop(sb->log, sb->log_sent);
 	evlist__sb_unlock(evlist);
+
+	for (size_t pos = 0; !err && pos < buf.size; pos += event->header.size) {
+		event = buf.data + pos;
+		err = process(event, data);
+	}
+	free(buf.data);
 	return err;
 }
 
@@ -670,7 +711,7 @@ int bpf_counts__scnprintf(const struct bpf_counts *counts, const char *prefix, c
 	}
 	if (counts->nr[BPF_UNFOLLOWED])
 		printed += scnprintf(buf + printed, size - printed, "%s%s\n", prefix,
-				     "those loaded during the recording have none and are not counted: perf could not follow them");
+				     "programs loaded during the recording have none and are not counted: perf could not follow them");
 	return printed;
 }
 
@@ -687,7 +728,7 @@ int bpf_counts__fprintf(const struct bpf_counts *counts, FILE *fp)
 	int printed = 0;
 	char buf[1024];
 
-	if (missing || counts->nr[BPF_UNFOLLOWED])
+	if (missing)
 		printed += fprintf(fp, "[ perf record: %" PRIu64 "/%" PRIu64 " %s ]\n",
 				   missing, counts->nr[BPF_LOADED], "BPF programs without code");
 	if (bpf_counts__scnprintf(counts, "  ", buf, sizeof(buf)))

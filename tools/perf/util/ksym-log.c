@@ -67,6 +67,8 @@ struct ksym_log {
 	size_t			bytes;
 	size_t			max_bytes;
 	u64			seq;
+	/* entries before this one are gone for lack of room */
+	u64			dropped;
 	/* what the last snapshot has */
 	struct list_head	existing;
 	bool			in_snapshot;
@@ -201,6 +203,19 @@ u64 ksym_log__mark(const struct ksym_log *log)
 	return log->seq;
 }
 
+/**
+ * ksym_log__nr_dropped - count the records that were dropped for lack of room
+ * @log: the log
+ * @from: mark from which on to count, from ksym_log__mark(); or 0
+ *
+ * Return: their number, but for those that a mark had dropped before.
+ */
+u64 ksym_log__nr_dropped(const struct ksym_log *log, u64 from)
+{
+	from = max_t(u64, from, 1);
+	return log->dropped > from ? log->dropped - from : 0;
+}
+
 /* In a snapshot, text comes before its code, of which a part is @code. */
 static void ksym_log__find_text(const struct ksym_log *log, struct ksym_log_entry *code)
 {
@@ -244,8 +259,10 @@ int ksym_log__add(struct ksym_log *log, const union perf_event *event, size_t si
 		return 0;
 	}
 
-	if (log->bytes > log->max_bytes)
-		ksym_log__drop(log, log->seq - log->nr / 2);
+	if (log->bytes > log->max_bytes) {
+		log->dropped = log->seq - log->nr / 2;
+		ksym_log__drop(log, log->dropped);
+	}
 	entry->seq = log->seq++;
 	list_add_tail(&entry->node, &log->recent);
 	log->bytes += sizeof(*entry) + size;

@@ -16,6 +16,7 @@ void ksym_log__delete(struct ksym_log *log);
 int ksym_log__add(struct ksym_log *log, const union perf_event *event, size_t size, u64 time);
 void ksym_log__set_snapshot(struct ksym_log *log, bool begins);
 u64 ksym_log__mark(const struct ksym_log *log);
+u64 ksym_log__nr_dropped(const struct ksym_log *log, u64 from);
 void ksym_log__drop(struct ksym_log *log, u64 mark);
 int ksym_log__write(struct ksym_log *log, u64 from, const struct evsel *evsel, bool lost,
 		    int (*process)(union perf_event *event, void *data), void *data);

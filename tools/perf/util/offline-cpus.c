@@ -45,6 +45,14 @@ struct offline_cpus {
 	u64		enabled[];
 };
 
+/* The tracking event is open on other CPUs too, if a user has chosen some. */
+static bool offline_cpus__is_recorded(const struct offline_cpus *oc, struct perf_cpu cpu)
+{
+	struct evlist *evlist = oc->evsel->evlist;
+
+	return perf_cpu_map__has(evlist__core(evlist)->user_requested_cpus, cpu);
+}
+
 static void offline_cpus__warn(struct offline_cpus *oc, int idx, struct perf_cpu cpu)
 {
 	u64 ms = (max(oc->enabled[idx], oc->begin) - oc->begin) / NSEC_PER_MSEC;
@@ -54,7 +62,9 @@ static void offline_cpus__warn(struct offline_cpus *oc, int idx, struct perf_cpu
 	scnprintf(oc->last_warning, sizeof(oc->last_warning),
 		  "CPU %d went offline after %" PRIu64 ".%03" PRIu64 " s: %s (%zu of %d CPUs)",
 		  cpu.cpu, ms / MSEC_PER_SEC, ms % MSEC_PER_SEC,
-		  "since then its samples, and names of what was loaded there, are missing",
+		  offline_cpus__is_recorded(oc, cpu) ?
+		  "since then its samples, and names of what was loaded there, are missing" :
+		  "since then names of what was loaded there are missing",
 		  oc->nr_warned, perf_cpu_map__nr(oc->evsel->core.cpus));
 	pr_warning("%s\n", oc->last_warning);
 }

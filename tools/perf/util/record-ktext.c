@@ -27,7 +27,6 @@
 #include "evlist.h"
 #include "evsel.h"
 #include "ksym-snapshot.h"
-#include "map.h"
 #include "perf_api_probe.h"
 #include "record.h"
 #include "record-ktext.h"
@@ -107,7 +106,7 @@ static struct perf_env *ktext_recorder__env(struct ktext_recorder *kt)
  * The side-band event gets all, as it is open on all CPUs. It is no event of the file, so
  * that no sample has to grow by an id for it.
  *
- * Only one of both requests the text, if nothing can keep the side band from getting it.
+ * If nothing can keep the side band from getting the text, it alone requests it.
  * The samples need a time, as the records are put in order with them.
  */
 void ktext_recorder__config(struct record_opts *opts, struct evlist *evlist)
@@ -389,13 +388,24 @@ void ktext_recorder__mark(struct ktext_recorder *kt)
  */
 static int ktext_recorder__write_counts(struct ktext_recorder *kt)
 {
+	struct {
+		struct perf_record_bpf_counts	head;
+		struct bpf_counts		counts;
+	} event = {
+		.head = {
+			.header = { .type = PERF_RECORD_EVENT_UPDATE, .size = sizeof(event), },
+			.type = PERF_EVENT_UPDATE__BPF_COUNTS,
+			.nr = BPF_NR_COUNTS,
+		},
+	};
+
 	if (kt->opts->no_bpf_event || !kt->stopped)
 		return 0;
 	bpf_counts__sum_up(&kt->counts);
 	if (!kt->counts.nr[BPF_LOADED] && !kt->counts.nr[BPF_UNFOLLOWED])
 		return 0;
-	return perf_event__synthesize_bpf_counts(kt->session->tool, &kt->counts,
-						 kt->ops.process);
+	event.counts = kt->counts;
+	return kt->ops.process(kt->session->tool, (union perf_event *)&event, NULL, NULL);
 }
 
 /**
@@ -459,7 +469,7 @@ void ktext_recorder__forget(struct ktext_recorder *kt)
 #define SHORT_WAIT_MS	100
 #define LONG_WAIT_MS	10000
 
-/* Wait for BPF programs that the kernel has not described yet, with a file that is valid. */
+/* Wait for BPF programs that the kernel has not described yet. */
 static void ktext_recorder__wait(struct ktext_recorder *kt, int nr_signals)
 {
 	const volatile sig_atomic_t *signals = kt->ops.end_signals;
@@ -467,7 +477,8 @@ static void ktext_recorder__wait(struct ktext_recorder *kt, int nr_signals)
 
 	if (!bpf_sideband__wait(sb, SHORT_WAIT_MS, signals, nr_signals))
 		return;
-	kt->ops.checkpoint(kt->session->tool);
+	/* in case perf is killed */
+	ktext_recorder__send(kt);
 	if (!quiet)
 		fprintf(stderr, "[ perf record: waiting up to %d s for BPF programs that the kernel is still unloading: %zu. Ctrl-C ends the wait ]\n",
 			LONG_WAIT_MS / 1000, bpf_sideband__nr_unready(sb));

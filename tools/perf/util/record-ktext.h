@@ -18,7 +18,6 @@ struct record_opts;
  *		  NULL: @process does
  * @drain: reads all records in the ring buffers of the samples, returns 0 or -errno.
  *	   NULL if the kernel must not write records of existing text there.
- * @checkpoint: makes the file valid before a long wait, in case perf is killed
  * @end_signals: number of SIGINT and SIGTERM, counted by their handler: they end the
  *		 wait for programs that the kernel is still unloading
  * @keep_log: a file may have samples in text that ended before it was synthesized
@@ -27,7 +26,6 @@ struct ktext_ops {
 	perf_event__handler_t process;
 	perf_event__handler_t process_text;
 	int (*drain)(const struct perf_tool *tool);
-	void (*checkpoint)(const struct perf_tool *tool);
 	const volatile sig_atomic_t *end_signals;
 	bool keep_log;
 };
