@@ -59,3 +59,18 @@ def test_unregister_takes_its_own_only(tmp_path: Path) -> None:
         pd.ksymbol(second[0], second[1], PAGE, flags=pd.KSYMBOL_UNREGISTER)])
     report = perf(tmp_path, file, "report", "--stdio", "--sort", "sym")
     assert shares(report.out) == {first[0]: "100.00%"}, str(report)
+
+
+def test_text_behind_the_recorded_kernel(tmp_path: Path) -> None:
+    """perf inject --aslr puts dynamic text right behind the kernel's text, where symbols of the
+    kernel's data are: text that begins after they were loaded has its name all the same."""
+    symbols = {pd.KERNEL_START: "T _text", pd.KERNEL_START + 0x100: "T kernel_func",
+               pd.KERNEL_START + pd.KERNEL_LEN + 0x2000000: "D end_of_data"}
+    (tmp_path / "kallsyms").write_text("".join(
+        f"{addr:016x} {name}\n" for addr, name in symbols.items()))
+    places = {f"bpf_trampoline_{i}": pd.KERNEL_START + pd.KERNEL_LEN + i * PAGE for i in (0, 1, 7)}
+    file = pd.recording([], [Sample(pd.KERNEL_START + 0x108)])
+    for name, addr in places.items():
+        file.records += [pd.ksymbol(name, addr, 64), Sample(addr + 8)]
+    report = perf(tmp_path, file, "report", "--stdio", "--sort", "sym", "--kallsyms", "kallsyms")
+    assert shares(report.out) == dict.fromkeys([*places, "kernel_func"], "25.00%"), str(report)

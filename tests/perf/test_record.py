@@ -143,12 +143,11 @@ def calls_for_bpf(work: Path, *options: str) -> tuple[int, int, int]:
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("strace"), reason="needs root and strace")
 def test_later_files_read_no_program_again(programs: list[str], tmp_path: Path) -> None:
-    """--switch-output: for each later file a program takes one query, which compares it."""
+    """--switch-output: no program is opened again for a later file, and none queried."""
     one, opened, queried = calls_for_bpf(tmp_path / "one")
     several, opened_again, more = calls_for_bpf(tmp_path / "several", "--switch-output=1s")
     assert one == 1 and several > 1 and opened >= len(programs), (one, several, opened)
-    assert opened_again == several * opened, (opened, opened_again, several)
-    assert more - queried == opened_again - opened, (queried, more, opened, opened_again)
+    assert (opened_again, more) == (opened, queried), (opened, opened_again, queried, more)
 
 
 @pytest.mark.skipif(lacks("syslog") or not shutil.which("strace"), reason="needs root and strace")

@@ -731,6 +731,8 @@ int bpf_counts__fprintf(const struct bpf_counts *counts, FILE *fp)
 	if (missing)
 		printed += fprintf(fp, "[ perf record: %" PRIu64 "/%" PRIu64 " %s ]\n",
 				   missing, counts->nr[BPF_LOADED], "BPF programs without code");
+	else if (counts->nr[BPF_UNFOLLOWED])
+		printed += fprintf(fp, "[ perf record: BPF programs without code ]\n");
 	if (bpf_counts__scnprintf(counts, "  ", buf, sizeof(buf)))
 		printed += fprintf(fp, "%s", buf);
 	if (counts->nr[BPF_LOST_RECORDS])

@@ -69,7 +69,9 @@ static bool ksymbol__is_in_kcore(const struct perf_record_ksymbol *ksymbol,
 /*
  * Nothing may replace a part of the kernel's own map, which other structures point
  * to. Nor may a KSYMBOL add or delete symbols of the kernel: hist entries point to
- * them. If the end of the kernel is unknown, it is where dynamic text begins.
+ * them. If the end of the kernel is unknown, it is where dynamic text begins. So it is
+ * behind the recorded end: the map also covers data when symbols are loaded, and perf inject
+ * --aslr puts dynamic text there.
  *
  * Return: true if a map from @start to @end can be inserted.
  */
@@ -80,7 +82,8 @@ static bool machine__make_room(struct machine *machine, u64 start, u64 end)
 	if (!kernel || start >= map__end(kernel) || end <= map__start(kernel))
 		return true;
 
-	if (!machine->kernel_end_unknown || start <= map__start(kernel))
+	if (start <= map__start(kernel) ||
+	    (machine->kernel_end != KERNEL_END_UNKNOWN && start < machine->kernel_end))
 		return false;
 
 	maps__shorten(machine__kernel_maps(machine), kernel, start);
