@@ -71,6 +71,6 @@ def test_text_behind_the_recorded_kernel(tmp_path: Path) -> None:
     places = {f"bpf_trampoline_{i}": pd.KERNEL_START + pd.KERNEL_LEN + i * PAGE for i in (0, 1, 7)}
     file = pd.recording([], [Sample(pd.KERNEL_START + 0x108)])
     for name, addr in places.items():
-        file.records += [pd.ksymbol(name, addr, 64), Sample(addr + 8)]
+        file.records = [*file.records, pd.ksymbol(name, addr, 64), Sample(addr + 8)]
     report = perf(tmp_path, file, "report", "--stdio", "--sort", "sym", "--kallsyms", "kallsyms")
     assert shares(report.out) == dict.fromkeys([*places, "kernel_func"], "25.00%"), str(report)
