@@ -44,19 +44,9 @@ gone()
 }
 
 # The memory of BPF programs stays where it is while one of them exists
-python3 -c '
-import ctypes, socket, struct, time
-SO_ATTACH_FILTER, RET = 26, 6
-code = ctypes.create_string_buffer(struct.pack("HBBI", RET, 0, 0, 1))
-sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER,
-                struct.pack("HP", 1, ctypes.addressof(code)))
-time.sleep(1000)' &
-holder=$!
-for ((i = 0; i < 300; i++)); do
-	grep -q '\scbpf_prog_' /proc/kallsyms && break
-	sleep 0.1
-done
+coproc "${BASH_SOURCE[0]%/*}/classic_filter.py"
+holder=$COPROC_PID
+read -r -t 60 _ <&"${COPROC[0]}"
 
 echo 12 >$limit	# two pages for each CPU
 mkfifo "$dir/control" "$dir/ack"

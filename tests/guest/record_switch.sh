@@ -100,19 +100,9 @@ few()
 export -f many few
 
 # A classic BPF program: no bpf_prog_info has its code
-python3 -c '
-import ctypes, socket, struct, time
-SO_ATTACH_FILTER, RET = 26, 6
-code = ctypes.create_string_buffer(struct.pack("HBBI", RET, 0, 0, 1))
-sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER,
-                struct.pack("HP", 1, ctypes.addressof(code)))
-time.sleep(1000)' &
-holder=$!
-for ((i = 0; i < 300; i++)); do
-	grep -q '\scbpf_prog_' /proc/kallsyms && break
-	sleep 0.1
-done
+coproc "${BASH_SOURCE[0]%/*}/classic_filter.py"
+holder=$COPROC_PID
+read -r -t 60 _ <&"${COPROC[0]}"
 
 recorded many -e cpu-clock -F 499 --switch-output=2s
 recorded few -e cpu-clock:I -F 499 -m 32 --switch-output=64K --mmap-flush=32K

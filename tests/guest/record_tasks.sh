@@ -86,13 +86,12 @@ sleep 300 &
 task=$!
 perf record -o "$dir/perf.data" -e cpu-clock -p "$task" >"$dir/recorded" 2>&1 &
 recorder=$!
-sleep 2
-"${SELFTESTS:?}/perf_events/bpf_load_cycles" 20 1 >/dev/null
-for ((tries = 0; tries < 50; tries++)); do
+for ((tries = 0; tries < 20; tries++)); do
+	"${SELFTESTS:?}/perf_events/bpf_load_cycles" 20 1 >/dev/null
+	sleep 2
 	written=$(perf script -i "$dir/perf.data" --show-bpf-events 2>/dev/null |
 		grep -c 'KSYMBOL addr .* flags 0x0 name .*_cycle_[0-9]')
 	((written >= 10)) && break
-	sleep 0.2
 done
 echo "an idle task: $written of the programs that others loaded are in the file"
 ((written >= 10)) || failed=1
