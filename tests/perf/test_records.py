@@ -352,3 +352,42 @@ def test_pipe_that_is_no_longer_one(tmp_path: Path) -> None:
     result = show(tmp_path, out.samples().pipe())
     assert result.status == 0 and result.out.count("cpu-clock:") == SAMPLES, result
     assert "what follows is not read" in result.err, result
+
+
+@pytest.mark.parametrize("command", ("report", "script", "annotate", "data"))
+@carrier
+def test_no_sample_can_be_parsed(carried: str, command: str, tmp_path: Path) -> None:
+    """A reader that skips all samples fails; one of a recording that has none does not."""
+    out = Stream().begin()
+    args = {"script": ["script"], "data": ["data", "convert", "--force", "--to-json", "out.json"]
+            }.get(command, [command, "--stdio"])
+    empty = show(tmp_path, CARRIERS[carried](out), *args)
+    assert not empty.crashed and "could be parsed" not in empty.err, empty
+    for _ in range(SAMPLES):
+        out.add(pd.RECORD_SAMPLE, 1, struct.pack("<QQIIQIIQ", UNKNOWN_ID, TEXT, 1, 1, 1, 0, 0, 1))
+    result = show(tmp_path, CARRIERS[carried](out), *args)
+    assert result.status and not result.crashed, result
+    assert "none of the samples could be parsed" in result.err, result
+
+
+def test_pipe_with_its_events_last(tmp_path: Path) -> None:
+    """Nothing of such a pipe can be shown, and that is an error."""
+    out = Stream().begin().samples()
+    raw = out.pipe()
+    head = len(raw) - len(out.data)
+    result = show(tmp_path, raw[:16] + raw[head:] + raw[16:head], "report", "--stdio")
+    assert result.status and not result.crashed, result
+    assert "none of the samples could be parsed" in result.err, result
+
+
+def test_nothing_can_be_decompressed(tmp_path: Path) -> None:
+    """If all samples are in chunks that cannot be decompressed, that is an error."""
+    raw = bytearray(Stream().begin().samples().compressed())
+    frames = [match.start() for match in re.finditer(
+        re.escape(struct.pack("<I", carriers.ZSTD_MAGIC)), raw)]
+    for frame in frames:
+        raw[frame:frame + 4] = bytes(4)
+    for command in (["script"], ["report", "--stdio"], ["annotate", "--stdio"]):
+        result = show(tmp_path, bytes(raw), *command)
+        assert result.status and not result.crashed and skipped(result), result
+        assert "none of the samples could be parsed" in result.err, result

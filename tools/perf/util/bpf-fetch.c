@@ -24,9 +24,7 @@
 #include "debug.h"
 #include "env.h"
 
-static int perf_env__fetch_btf(struct perf_env *env,
-			       u32 btf_id,
-			       struct btf *btf)
+static void perf_env__fetch_btf(struct perf_env *env, u32 btf_id, struct btf *btf)
 {
 	struct btf_node *node;
 	u32 data_size;
@@ -36,18 +34,15 @@ static int perf_env__fetch_btf(struct perf_env *env,
 
 	node = zalloc(data_size + sizeof(struct btf_node));
 	if (!node)
-		return -1;
+		return;
 
 	node->id = btf_id;
 	node->data_size = data_size;
 	memcpy(node->data, data, data_size);
 
-	if (!perf_env__insert_btf(env, node)) {
-		/* Insertion failed because of a duplicate. */
+	/* Insertion failed because of a duplicate. */
+	if (!perf_env__insert_btf(env, node))
 		free(node);
-		return -1;
-	}
-	return 0;
 }
 
 /* A program that the kernel interprets has an address, but no code. */

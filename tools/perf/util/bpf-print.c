@@ -70,7 +70,8 @@ int perf_env__scnprintf_bpf_counts(const struct perf_env *env, const char *prefi
 	if (loaded <= described && !counts->nr[BPF_UNFOLLOWED])
 		return 0;
 
-	len = scnprintf(buf, size, "%sOf %" PRIu64 " BPF programs, %" PRIu64 " have no info:\n",
+	len = loaded <= described ? 0 :
+	      scnprintf(buf, size, "%sOf %" PRIu64 " BPF programs, %" PRIu64 " have no info:\n",
 			prefix, loaded, loaded - described);
 	scnprintf(indent, sizeof(indent), "%s  ", prefix);
 	return len + bpf_counts__scnprintf(counts, indent, buf + len, size - len);

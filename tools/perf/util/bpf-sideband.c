@@ -20,17 +20,14 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
 #include <linux/err.h>
 #include <linux/kernel.h>
 #include <linux/perf_event.h>
-#include <linux/time64.h>
 #include <linux/zalloc.h>
 #include <sys/ioctl.h>
 #include <internal/xyarray.h>
@@ -52,7 +49,6 @@
 
 /* Stop trying the queue when this many programs in a row are not ready. */
 #define MAX_NOT_READY	8
-#define WAIT_STEP_MS	10
 /* Some hundred thousand records: few ring buffers reach that far back */
 #define LOG_MAX_BYTES	(16 << 20)
 
@@ -66,19 +62,14 @@ struct id_list {
 	size_t	max;
 };
 
-/* What the records of the side band report */
-enum sideband_state {
-	SIDEBAND_FOLLOWS,		/* text that is added and removed */
-	SIDEBAND_FIRST_SNAPSHOT,	/* also text that exists, all of which goes to the log */
-	SIDEBAND_SNAPSHOT,		/* also text that exists, which the log may have */
-};
-
 struct bpf_sideband {
 	struct perf_env			*env;
 	/* NULL when the thread has stopped for good */
 	struct evsel			*evsel;
 	/* protected by evlist__sb_lock() from here on, while the thread runs */
 	struct bpf_counts		counts;
+	/* records that were lost, as the kernel has told so far */
+	u64				lost_told;
 	/* unloaded programs that the kernel may have retained */
 	struct id_list			queue;
 	/* with which of them the next round begins */
@@ -88,19 +79,19 @@ struct bpf_sideband {
 	size_t				nr_marked;
 	/* so many are needed, see bpf_sideband__limit_ended() */
 	size_t				nr_needed;
-	enum sideband_state		state;
+	/* the records also tell of text that existed before */
+	bool				in_snapshot;
 	/* records of kernel text, see bpf_sideband__keep_log(); or NULL */
 	struct ksym_log			*log;
+	const struct record_opts	*opts;
+	/* so many records had been lost when a file was written */
+	u64				lost_written;
 	u64				log_mark;
 	/* up to here the log is in the file; later files need it as well */
 	u64				log_sent;
 	bool				keeps_sent;
 	/* the log began with a snapshot */
 	bool				has_snapshot;
-	/* no other event reports text: the log is kept even if it has no snapshot */
-	bool				is_source;
-	/* the samples of programs that ended long ago have been overwritten */
-	bool				overwrites;
 };
 
 /**
@@ -179,7 +170,7 @@ static void bpf_sideband__loaded(struct bpf_sideband *sb, u32 id)
 	err = errno;
 	if (fd >= 0) {
 		bpf_sideband__describe(sb, id, fd);
-	} else if (err != ENOENT && sb->state != SIDEBAND_FOLLOWS) {
+	} else if (err != ENOENT && sb->in_snapshot) {
 		/* it existed before: counted when perf reads all that exist */
 	} else if (err == EPERM) {
 		sb->counts.nr[BPF_DENIED]++;
@@ -256,7 +247,8 @@ static void bpf_sideband__unloaded(struct bpf_sideband *sb, u32 id)
 {
 	/* out of memory, it is kept to the end of the recording */
 	id_list__add(&sb->ended, id);
-	if (sb->overwrites)
+	/* the samples of programs that ended long ago have been overwritten */
+	if (sb->keeps_sent && sb->opts->overwrite)
 		bpf_sideband__limit_ended(sb, LOG_MAX_ENDED);
 }
 
@@ -268,7 +260,7 @@ static int bpf_sideband__process(union perf_event *event, void *data)
 		bpf_sideband__add_to_log(sb, event);
 
 	if (event->header.type == PERF_RECORD_LOST)
-		sb->counts.nr[BPF_LOST_RECORDS] += event->lost.lost;
+		sb->lost_told += event->lost.lost;
 	else if (event->header.type != PERF_RECORD_BPF_EVENT)
 		return 0;
 	else if (event->bpf.type == PERF_BPF_EVENT_PROG_LOAD)
@@ -311,14 +303,6 @@ static void bpf_sideband__ask(struct bpf_sideband *sb)
 			queue->ids[kept++] = queue->ids[n];
 	}
 	queue->nr = kept;
-}
-
-static u64 now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * MSEC_PER_SEC + ts.tv_nsec / NSEC_PER_MSEC;
 }
 
 static bool bpf_sideband__idle(void *data)
@@ -407,8 +391,6 @@ int bpf_sideband__add_event(struct bpf_sideband *sb, struct evlist *evlist, bool
 	sb->evsel = evlist__last(evlist);
 	sb->evsel->core.system_wide = all;
 	sb->evsel->side_band.idle = bpf_sideband__idle;
-	/* nothing is lost meanwhile, and many programs are read in one go */
-	sb->evsel->side_band.may_pause = attr.bpf_retain;
 	return 0;
 }
 
@@ -426,8 +408,7 @@ int bpf_sideband__keep_log(struct bpf_sideband *sb, const struct record_opts *op
 	struct perf_event_attr *attr = &sb->evsel->core.attr;
 	struct evsel *evsel;
 
-	sb->overwrites = opts->overwrite && keep_sent;
-	sb->is_source = opts->sb_text;
+	sb->opts = opts;
 	sb->keeps_sent = keep_sent;
 	sb->log = ksym_log__new(LOG_MAX_BYTES);
 	if (!sb->log)
@@ -465,16 +446,9 @@ static u64 evsel__read_lost(struct perf_evsel *evsel)
 }
 
 /* PERF_RECORD_LOST tells of lost records only before the next record, and there may be none. */
-static u64 bpf_sideband__read_lost(struct bpf_sideband *sb)
+static u64 bpf_sideband__nr_lost(const struct bpf_sideband *sb)
 {
-	u64 *lost;
-
-	if (!sb)
-		return 0;
-	lost = &sb->counts.nr[BPF_LOST_RECORDS];
-	if (sb->evsel)
-		*lost = max(*lost, evsel__read_lost(&sb->evsel->core));
-	return *lost;
+	return max(sb->lost_told, sb->evsel ? evsel__read_lost(&sb->evsel->core) : 0);
 }
 
 static int drain_sb(void *data)
@@ -483,13 +457,14 @@ static int drain_sb(void *data)
 	return 0;
 }
 
-static void bpf_sideband__set_state(struct bpf_sideband *sb, struct evlist *evlist,
-				    enum sideband_state state)
+/* All text that exists is added to a new log. Later, the log may have it. */
+static void bpf_sideband__set_snapshot(struct bpf_sideband *sb, struct evlist *evlist,
+				       bool begins, bool first)
 {
 	evlist__flush_sb(evlist, /*wait_ms=*/0);
 	evlist__sb_lock(evlist);
-	sb->state = state;
-	ksym_log__set_snapshot(sb->log, state == SIDEBAND_SNAPSHOT);
+	sb->in_snapshot = begins;
+	ksym_log__set_snapshot(sb->log, begins && !first);
 	evlist__sb_unlock(evlist);
 }
 
@@ -512,12 +487,12 @@ bool bpf_sideband__snapshot(struct bpf_sideband *sb, bool first)
 		return sb && sb->log && sb->has_snapshot;
 
 	snapshot.data = sb->evsel->evlist;
-	bpf_sideband__set_state(sb, snapshot.data,
-				first ? SIDEBAND_FIRST_SNAPSHOT : SIDEBAND_SNAPSHOT);
+	bpf_sideband__set_snapshot(sb, snapshot.data, /*begins=*/true, first);
 	err = evlist__ksym_snapshot(snapshot.data, &snapshot);
-	bpf_sideband__set_state(sb, snapshot.data, SIDEBAND_FOLLOWS);
+	bpf_sideband__set_snapshot(sb, snapshot.data, /*begins=*/false, first);
 	sb->has_snapshot = !err;
-	if (!err || sb->is_source)
+	/* without one, the log is of use if no other event reports text */
+	if (!err || sb->opts->sb_text)
 		return !err;
 
 	evlist__sb_lock(snapshot.data);
@@ -527,56 +502,54 @@ bool bpf_sideband__snapshot(struct bpf_sideband *sb, bool first)
 	return false;
 }
 
-/* Records that are written when the side band is not locked any more */
-struct record_buf {
-	void	*data;
-	size_t	size;
-	size_t	max;
-};
-
-static int record_buf__add(union perf_event *event, void *data)
+static int fwrite_event(union perf_event *event, void *data)
 {
-	struct record_buf *buf = data;
-
-	if (buf->size + event->header.size > buf->max) {
-		size_t max = 2 * buf->max + PERF_SAMPLE_MAX_SIZE;
-		void *bigger = realloc(buf->data, max);
-
-		if (!bigger)
-			return -ENOMEM;
-		buf->data = bigger;
-		buf->max = max;
-	}
-	memcpy(buf->data + buf->size, event, event->header.size);
-	buf->size += event->header.size;
-	return 0;
+	return fwrite(event, event->header.size, 1, data) == 1 ? 0 : -ENOMEM;
 }
 
-/* Whoever reads a pipe may be slow: the thread goes on reading its ring buffers meanwhile. */
-static int bpf_sideband__write(struct bpf_sideband *sb, u64 from, const struct evsel *evsel,
-			       int (*process)(union perf_event *event, void *data), void *data)
+/* Copy the records from the log that a file needs, or only those it lacks, to @fp. */
+static int bpf_sideband__copy_log(struct bpf_sideband *sb, bool lacking,
+				  const struct evsel *evsel, FILE *fp)
 {
-	struct evlist *evlist = sb->evsel ? sb->evsel->evlist : NULL;
-	struct record_buf buf = {};
-	union perf_event *event;
+	u64 from = lacking ? sb->log_sent : 0, nr_lost = lacking ? 0 : bpf_sideband__nr_lost(sb);
 	int err;
 
-	evlist__flush_sb(evlist, /*wait_ms=*/0);
-	evlist__sb_lock(evlist);
-	if (!sb->keeps_sent)
+	if (lacking)
 		sb->counts.nr[BPF_LOST_RECORDS] += ksym_log__nr_dropped(sb->log, from);
-	err = ksym_log__write(sb->log, from, evsel, !from && bpf_sideband__read_lost(sb),
-			      record_buf__add, &buf);
+	err = ksym_log__write(sb->log, from, evsel, nr_lost > sb->lost_written, fwrite_event, fp);
+	sb->lost_written = max(sb->lost_written, nr_lost);
 	sb->log_sent = ksym_log__mark(sb->log);
 	if (!sb->keeps_sent)
 		ksym_log__drop(sb->log, sb->log_sent);
-	evlist__sb_unlock(evlist);
+	return err;
+}
 
-	for (size_t pos = 0; !err && pos < buf.size; pos += event->header.size) {
-		event = buf.data + pos;
+/* Whoever reads a pipe may be slow: the thread goes on reading its ring buffers meanwhile. */
+static int bpf_sideband__write(struct bpf_sideband *sb, bool lacking, const struct evsel *evsel,
+			       int (*process)(union perf_event *event, void *data), void *data)
+{
+	struct evlist *evlist = sb->evsel ? sb->evsel->evlist : NULL;
+	union perf_event *event;
+	size_t size = 0;
+	char *buf = NULL;
+	FILE *fp = open_memstream(&buf, &size);
+	int err;
+
+	if (!fp)
+		return -ENOMEM;
+
+	evlist__flush_sb(evlist, /*wait_ms=*/0);
+	evlist__sb_lock(evlist);
+	err = bpf_sideband__copy_log(sb, lacking, evsel, fp);
+	evlist__sb_unlock(evlist);
+	if (fclose(fp))
+		err = err ?: -ENOMEM;
+
+	for (size_t pos = 0; !err && pos < size; pos += event->header.size) {
+		event = (union perf_event *)(buf + pos);
 		err = process(event, data);
 	}
-	free(buf.data);
+	free(buf);
 	return err;
 }
 
@@ -594,7 +567,7 @@ int bpf_sideband__send_log(struct bpf_sideband *sb, const struct evsel *evsel,
 {
 	if (!sb || !sb->log)
 		return 0;
-	return bpf_sideband__write(sb, sb->log_sent, evsel, process, data);
+	return bpf_sideband__write(sb, /*lacking=*/true, evsel, process, data);
 }
 
 /**
@@ -613,7 +586,7 @@ bool bpf_sideband__write_log(struct bpf_sideband *sb, const struct evsel *evsel,
 
 	if (!sb || !sb->log)
 		return false;
-	return !bpf_sideband__write(sb, /*from=*/0, evsel, process, data) && has_snapshot;
+	return !bpf_sideband__write(sb, /*lacking=*/false, evsel, process, data) && has_snapshot;
 }
 
 /**
@@ -624,33 +597,8 @@ void bpf_sideband__stop(struct bpf_sideband *sb)
 {
 	if (!sb)
 		return;
-	bpf_sideband__read_lost(sb);
+	sb->counts.nr[BPF_LOST_RECORDS] += bpf_sideband__nr_lost(sb);
 	sb->evsel = NULL;
-}
-
-/**
- * bpf_sideband__wait - wait for programs that the kernel is still unloading
- * @sb: may be NULL; the thread of its evlist must have stopped, its event is open
- * @wait_ms: how long at most
- * @signals: counts signals that end the wait, in their handler
- * @ignore: number of signals that came before the wait and do not end it
- *
- * Return: true if some programs are not ready, and no signal ended the wait.
- */
-bool bpf_sideband__wait(struct bpf_sideband *sb, int wait_ms,
-			const volatile sig_atomic_t *signals, int ignore)
-{
-	u64 end = now_ms() + wait_ms;
-
-	if (!sb)
-		return false;
-	while (sb->queue.nr && *signals <= ignore) {
-		if (now_ms() >= end)
-			return true;
-		usleep(WAIT_STEP_MS * USEC_PER_MSEC);
-		bpf_sideband__ask(sb);
-	}
-	return false;
 }
 
 /**
@@ -737,6 +685,6 @@ int bpf_counts__fprintf(const struct bpf_counts *counts, FILE *fp)
 		printed += fprintf(fp, "%s", buf);
 	if (counts->nr[BPF_LOST_RECORDS])
 		printed += fprintf(fp, "[ perf record: lost %" PRIu64 " BPF records: %s ]\n",
-				   counts->nr[BPF_LOST_RECORDS], "some programs may have no code");
+				   counts->nr[BPF_LOST_RECORDS], "names or code may be missing");
 	return printed;
 }

@@ -2,7 +2,6 @@
 #ifndef __PERF_BPF_SIDEBAND_H
 #define __PERF_BPF_SIDEBAND_H
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <linux/compiler.h>
@@ -47,13 +46,6 @@ struct bpf_counts {
 	u64	nr[BPF_NR_COUNTS];
 };
 
-static inline void bpf_counts__sum_up(struct bpf_counts *counts)
-{
-	counts->nr[BPF_LOADED] = 0;
-	for (int i = BPF_DESCRIBED; i <= BPF_FAILED; i++)
-		counts->nr[BPF_LOADED] += counts->nr[i];
-}
-
 struct bpf_sideband;
 
 #ifdef HAVE_LIBBPF_SUPPORT
@@ -71,8 +63,6 @@ void bpf_sideband__mark(struct bpf_sideband *sb);
 void bpf_sideband__forget(struct bpf_sideband *sb);
 void bpf_sideband__limit_ended(struct bpf_sideband *sb, size_t max);
 size_t bpf_sideband__nr_unready(const struct bpf_sideband *sb);
-bool bpf_sideband__wait(struct bpf_sideband *sb, int wait_ms,
-			const volatile sig_atomic_t *signals, int ignore);
 void bpf_sideband__read_runs(struct bpf_sideband *sb);
 void bpf_sideband__stop(struct bpf_sideband *sb);
 void bpf_sideband__count(const struct bpf_sideband *sb, struct bpf_counts *counts);
@@ -119,14 +109,6 @@ static inline size_t bpf_sideband__nr_unready(const struct bpf_sideband *sb __ma
 static inline void bpf_sideband__stop(struct bpf_sideband *sb __maybe_unused) { }
 
 static inline void bpf_sideband__read_runs(struct bpf_sideband *sb __maybe_unused) { }
-
-static inline bool bpf_sideband__wait(struct bpf_sideband *sb __maybe_unused,
-				      int wait_ms __maybe_unused,
-				      const volatile sig_atomic_t *signals __maybe_unused,
-				      int ignore __maybe_unused)
-{
-	return false;
-}
 
 static inline void bpf_sideband__count(const struct bpf_sideband *sb __maybe_unused,
 				       struct bpf_counts *counts __maybe_unused) { }

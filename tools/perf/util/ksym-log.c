@@ -314,12 +314,12 @@ static int entry__cmp(const void *a, const void *b)
 
 static size_t hash_key(long key, void *ctx __maybe_unused)
 {
-	return hash_bits(key, 8 * sizeof(size_t));
+	return hash_bits(*(u64 *)key, 8 * sizeof(size_t));
 }
 
 static bool equal_keys(long a, long b, void *ctx __maybe_unused)
 {
-	return a == b;
+	return *(u64 *)a == *(u64 *)b;
 }
 
 /* Write the record of an entry with another time; that of an end as a beginning, if @begins. */
@@ -346,24 +346,25 @@ static int writer__put(struct ksym_log_writer *w, const struct ksym_log_entry *e
 	return w->process(event, w->data);
 }
 
-static struct ksym_log_entry *writer__last(struct ksym_log_writer *w, u64 key)
+static struct ksym_log_entry *writer__last(struct ksym_log_writer *w,
+					   const struct ksym_log_entry *entry)
 {
 	struct ksym_log_entry *last = NULL;
 
-	hashmap__find(w->last, (long)key, &last);
+	hashmap__find(w->last, &entry->key, &last);
 	return last;
 }
 
 static int writer__put_recent(struct ksym_log_writer *w, struct ksym_log_entry *entry)
 {
-	struct ksym_log_entry *last = writer__last(w, entry->key);
+	struct ksym_log_entry *last = writer__last(w, entry);
 	int err = 0;
 
 	if (!w->from && entry->ends && (!last || last->ends))
 		err = writer__put(w, entry, /*begins=*/true, last ? last->time : BEFORE_SAMPLES);
 	err = err ?: writer__put(w, entry, /*begins=*/false, entry->time);
 	if (!err && entry__type(entry) != PERF_RECORD_TEXT_POKE)
-		err = hashmap__set(w->last, (long)entry->key, entry, NULL, NULL);
+		err = hashmap__set(w->last, &entry->key, entry, NULL, NULL);
 	return err;
 }
 
@@ -394,7 +395,7 @@ static bool entry__is_same(const struct ksym_log_entry *entry, const struct ksym
 
 static int writer__put_existing(struct ksym_log_writer *w, struct ksym_log_entry *entry)
 {
-	const struct ksym_log_entry *last = writer__last(w, entry->key);
+	const struct ksym_log_entry *last = writer__last(w, entry);
 	int err;
 
 	if (entry__type(entry) == PERF_RECORD_TEXT_POKE) {
@@ -409,7 +410,7 @@ static int writer__put_existing(struct ksym_log_writer *w, struct ksym_log_entry
 	entry->time = entry->text_end ? writer__free_since(w, entry, last) : w->newest;
 	w->newest = max(w->newest, entry->time);
 	err = writer__put(w, entry, /*begins=*/false, entry->time);
-	return err ?: hashmap__set(w->last, (long)entry->key, entry, NULL, NULL);
+	return err ?: hashmap__set(w->last, &entry->key, entry, NULL, NULL);
 }
 
 /* All text, or all programs and code: these come behind the text in which they are. */

@@ -28,6 +28,7 @@
 #include "evlist.h"
 #include "evsel.h"
 #include "offline-cpus.h"
+#include "time-utils.h"
 
 /* Clocks of some machines stand still that long: a tick */
 #define TICK_MS			10
@@ -37,6 +38,8 @@
 
 struct offline_cpus {
 	struct evsel	*evsel;
+	/* when it has last looked, in ns */
+	u64		looked;
 	/* the time when the recording began; the event may have been enabled before */
 	u64		begin;
 	size_t		nr_warned;
@@ -85,7 +88,7 @@ const char *offline_cpus__last_warning(const struct offline_cpus *oc)
  * @oc: may be NULL
  * @warn: warn of them, once of each
  *
- * Call it at least a tick after the last time, see TICK_MS, or without @warn.
+ * It does not warn if the last look was less than a tick ago, see TICK_MS.
  *
  * Return: the number of CPUs that seem to have been offline, and of which it has not warned.
  */
@@ -98,6 +101,9 @@ size_t offline_cpus__look(struct offline_cpus *oc, bool warn)
 
 	if (!oc || oc->evsel->disabled)
 		return 0;
+	if (warn && rdclock() - oc->looked < TICK_MS * NSEC_PER_MSEC)
+		return 0;
+	oc->looked = rdclock();
 
 	perf_cpu_map__for_each_cpu(cpu, idx, oc->evsel->core.cpus) {
 		if (oc->enabled[idx] == WARNED ||
@@ -118,12 +124,16 @@ size_t offline_cpus__look(struct offline_cpus *oc, bool warn)
  * offline_cpus__new - begin to look for CPUs that go offline
  * @evlist: open for CPUs, not for tasks, and enabled; must live as long
  *
- * Return: NULL if out of memory.
+ * Return: NULL if out of memory, or if there are only events of cgroups.
  */
 struct offline_cpus *offline_cpus__new(struct evlist *evlist)
 {
 	struct evsel *evsel = evlist__get_tracking_event(evlist);
 	struct offline_cpus *oc;
+
+	/* the time of an event of a cgroup stands still where none of its tasks runs, too */
+	if (evsel->cgrp || !evsel->core.fd)
+		return NULL;
 
 	oc = zalloc(sizeof(*oc) + perf_cpu_map__nr(evsel->core.cpus) * sizeof(oc->enabled[0]));
 	if (oc) {

@@ -3,8 +3,9 @@
  * The text that the kernel generates and loads, as perf record and perf top see it:
  * which text there is when they begin, which is added later, and what it contains.
  *
- * The events of the samples report text that is added. What perf.data needs besides
- * comes from here, so that neither command knows how it is obtained:
+ * The events of the samples report text that is added, unless those of the side band do.
+ * What perf.data needs besides comes from here, so that neither command knows how it is
+ * obtained:
  *
  *   config      decides which event reports text
  *   open        begins to follow BPF programs in a thread, which reads their info
@@ -18,6 +19,7 @@
  */
 #include <errno.h>
 #include <linux/compiler.h>
+#include <linux/time64.h>
 #include <linux/zalloc.h>
 #include "bpf-fetch.h"
 #include "bpf-sideband.h"
@@ -33,6 +35,7 @@
 #include "session.h"
 #include "synthetic-events.h"
 #include "target.h"
+#include "time-utils.h"
 #include "tool.h"
 #include "util.h"
 
@@ -232,7 +235,7 @@ static struct target *ktext_recorder__target(const struct ktext_recorder *kt,
  * @sb_evlist: events that its thread has to read as well, which it then owns; or NULL
  *
  * It is no error if the thread cannot start: BPF programs that are loaded later have no
- * code then.
+ * code then, and with sb_text no text that is added later has a symbol.
  *
  * Return: 0 or -errno.
  */
@@ -254,6 +257,16 @@ int ktext_recorder__open(struct ktext_recorder *kt, struct evlist *sb_evlist)
 	return 0;
 }
 
+static size_t ktext_recorder__nr_unready(struct ktext_recorder *kt)
+{
+	size_t nr;
+
+	evlist__sb_lock(kt->sb_evlist);
+	nr = bpf_sideband__nr_unready(kt->sideband);
+	evlist__sb_unlock(kt->sb_evlist);
+	return nr;
+}
+
 static int ktext_recorder__drain(void *data)
 {
 	struct ktext_recorder *kt = data;
@@ -261,12 +274,11 @@ static int ktext_recorder__drain(void *data)
 	return kt->ops.drain(kt->session->tool);
 }
 
-/* With --tail-synthesize it would be too late: the file has samples already. */
 static bool ktext_recorder__snapshot(struct ktext_recorder *kt)
 {
 	struct ksym_snapshot snapshot = { .drain = ktext_recorder__drain, .data = kt, };
 
-	if (!kt->ops.drain || kt->opts->tail_synthesize || kt->opts->no_bpf_event)
+	if (!kt->ops.drain || kt->opts->no_bpf_event)
 		return false;
 	return evlist__ksym_snapshot(kt->session->evlist, &snapshot) == 0;
 }
@@ -382,6 +394,13 @@ void ktext_recorder__mark(struct ktext_recorder *kt)
 /* How long a switch to the next file may wait for BPF programs being unloaded */
 #define SWITCH_WAIT_MS 200
 
+static void bpf_counts__sum_up(struct bpf_counts *counts)
+{
+	counts->nr[BPF_LOADED] = 0;
+	for (int i = BPF_DESCRIBED; i <= BPF_FAILED; i++)
+		counts->nr[BPF_LOADED] += counts->nr[i];
+}
+
 /*
  * For whoever reads the file, and misses the code of a program. There are no counts before
  * the end of the recording.
@@ -399,7 +418,7 @@ static int ktext_recorder__write_counts(struct ktext_recorder *kt)
 		},
 	};
 
-	if (kt->opts->no_bpf_event || !kt->stopped)
+	if (!kt->stopped)
 		return 0;
 	bpf_counts__sum_up(&kt->counts);
 	if (!kt->counts.nr[BPF_LOADED] && !kt->counts.nr[BPF_UNFOLLOWED])
@@ -423,9 +442,7 @@ int ktext_recorder__complete(struct ktext_recorder *kt)
 	int err;
 
 	evlist__flush_sb(kt->sb_evlist, SWITCH_WAIT_MS);
-	evlist__sb_lock(kt->sb_evlist);
-	nr_unready = bpf_sideband__nr_unready(kt->sideband);
-	evlist__sb_unlock(kt->sb_evlist);
+	nr_unready = ktext_recorder__nr_unready(kt);
 	if (nr_unready && !kt->stopped && !quiet)
 		fprintf(stderr, "[ perf record: %zu BPF programs are still being unloaded: %s ]\n",
 			nr_unready, "this file may lack their code");
@@ -468,21 +485,36 @@ void ktext_recorder__forget(struct ktext_recorder *kt)
 /* Grace periods usually take milliseconds; nobody is told of these. */
 #define SHORT_WAIT_MS	100
 #define LONG_WAIT_MS	10000
+#define WAIT_STEP_MS	10
+
+/* Return: how many programs are not ready then; 0 if a signal has ended the wait. */
+static size_t ktext_recorder__wait_ms(struct ktext_recorder *kt, int wait_ms, int nr_signals)
+{
+	u64 end = rdclock() + wait_ms * NSEC_PER_MSEC;
+	size_t nr_unready;
+
+	do {
+		evlist__flush_sb(kt->sb_evlist, WAIT_STEP_MS);
+		nr_unready = ktext_recorder__nr_unready(kt);
+		if (*kt->ops.end_signals > nr_signals)
+			return 0;
+	} while (nr_unready && rdclock() < end);
+	return nr_unready;
+}
 
 /* Wait for BPF programs that the kernel has not described yet. */
 static void ktext_recorder__wait(struct ktext_recorder *kt, int nr_signals)
 {
-	const volatile sig_atomic_t *signals = kt->ops.end_signals;
-	struct bpf_sideband *sb = kt->sideband;
+	size_t nr_unready = ktext_recorder__wait_ms(kt, SHORT_WAIT_MS, nr_signals);
 
-	if (!bpf_sideband__wait(sb, SHORT_WAIT_MS, signals, nr_signals))
+	if (!nr_unready)
 		return;
 	/* in case perf is killed */
 	ktext_recorder__send(kt);
 	if (!quiet)
 		fprintf(stderr, "[ perf record: waiting up to %d s for BPF programs that the kernel is still unloading: %zu. Ctrl-C ends the wait ]\n",
-			LONG_WAIT_MS / 1000, bpf_sideband__nr_unready(sb));
-	bpf_sideband__wait(sb, LONG_WAIT_MS, signals, nr_signals);
+			LONG_WAIT_MS / 1000, nr_unready);
+	ktext_recorder__wait_ms(kt, LONG_WAIT_MS, nr_signals);
 }
 
 /**
@@ -498,13 +530,16 @@ void ktext_recorder__stop(struct ktext_recorder *kt, int nr_signals)
 		return;
 	if (kt->sb_evlist) {
 		/* for what is synthesized then, when the events are closed */
-		if (nr_signals >= 0 && kt->opts->tail_synthesize)
+		if (nr_signals >= 0 && kt->opts->tail_synthesize && !ktext_recorder__sends_text(kt))
 			bpf_sideband__snapshot(kt->sideband, /*first=*/false);
-		evlist__join_sb_thread(kt->sb_evlist);
 		if (nr_signals >= 0) {
+			/* nothing more is added */
+			evlist__disable(kt->sb_evlist);
 			ktext_recorder__wait(kt, nr_signals);
-			bpf_sideband__read_runs(kt->sideband);
 		}
+		evlist__join_sb_thread(kt->sb_evlist);
+		if (nr_signals >= 0)
+			bpf_sideband__read_runs(kt->sideband);
 		bpf_sideband__stop(kt->sideband);
 		evlist__put(kt->sb_evlist);
 	}
