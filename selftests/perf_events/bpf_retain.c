@@ -653,9 +653,10 @@ static long charged_to(const char *group)
 
 /*
  * The line info of all is larger than the limit of the loader's cgroup. Without a
- * listener, nothing of it stays.
+ * listener, nothing of it stays. The programs are long: the verifier of a debug kernel
+ * takes a second for each.
  */
-TEST_F_TIMEOUT(retain, at_the_listeners_expense, TEST_S)
+TEST_F_TIMEOUT(retain, at_the_listeners_expense, 4 * TEST_S)
 {
 	struct groups g = { .root = "/tmp/bpf_retain_XXXXXX" };
 	long loader = -1, listener = -1, bytes = -1, alone = -1;
