@@ -41,9 +41,8 @@ OUT_PERF = PREFIX / PERFS["series"].path.name
 CONFIG = KERNELS["series"].path / ".config"
 PERF = "tools/perf/"
 BPFTOOL = "tools/bpf/bpftool/"
-# Compiled by perf with BUILD_NONDISTRO=1 only, and with binutils' headers; with headers of
-# libbabeltrace2's ctf-writer, which Debian's package has from version 13 on.
-NOT_IN_PERF = {PERF + "util/libbfd.c", PERF + "util/ctf-bpf.c", PERF + "util/data-convert-bt.c"}
+# Compiled by perf with BUILD_NONDISTRO=1 only, and with binutils' headers.
+NOT_IN_PERF = {PERF + "util/libbfd.c"}
 DEPENDENTS = os.environ.get("PERF_BPF_PREFIX") == "dependents"
 BUILT = PREFIX / ("built-dependents" if DEPENDENTS else "built")
 HOW = hashlib.sha256(b"".join(path.read_bytes() for path in (

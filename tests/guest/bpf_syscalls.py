@@ -19,7 +19,8 @@ BPF_EVENT, BPF_RETAIN, BPF_ATTACH = 1 << 30, 1 << 42, 1 << 43
 PERF_ATTR_SIZE_VER10, BPF_FD_OFFSET = 160, 144
 PERF_COUNT_SW_CONTEXT_SWITCHES = 3
 PERF_EVENT_IOC_SET_BPF, PERF_EVENT_IOC_BPF_PROG_FD = 0x40042408, 0x4004240d
-BPF_PROG_LOAD, BPF_PROG_GET_FD_BY_ID, BPF_OBJ_GET_INFO_BY_FD = 5, 13, 15
+BPF_PROG_LOAD, BPF_PROG_GET_FD_BY_ID, BPF_OBJ_GET_INFO_BY_FD, BPF_BTF_LOAD = 5, 13, 15, 18
+BPF_FUNC_INFO_SIZE, BPF_LINE_INFO_SIZE = 8, 16
 BPF_PROG_TYPE_SOCKET_FILTER, BPF_PROG_TYPE_PERF_EVENT = 1, 7
 # r0 = 0; exit
 PROGRAM = struct.pack("<BBhiBBhi", 0xb7, 0, 0, 0, 0x95, 0, 0, 0)
@@ -76,12 +77,25 @@ def set_bpf(event: int, program: int) -> None:
 
 
 def load_program(name: str = "", kind: int = BPF_PROG_TYPE_SOCKET_FILTER,
-                 code: bytes = PROGRAM) -> int:
-    """The file of a new program with this bytecode; raises OSError."""
+                 code: bytes = PROGRAM, btf: bytes = b"", funcs: bytes = b"",
+                 lines: bytes = b"") -> int:
+    """The file of a new program with this bytecode, and of struct bpf_func_info and
+    bpf_line_info if it has BTF; raises OSError."""
     insns, license_name = ctypes.create_string_buffer(code), ctypes.create_string_buffer(b"GPL")
-    return bpf(BPF_PROG_LOAD, struct.pack(
-        "<IIQQIIQII16s", kind, len(code) // 8, ctypes.addressof(insns),
-        ctypes.addressof(license_name), 0, 0, 0, 0, 0, name.encode()))
+    attr = struct.pack("<IIQQIIQII16s", kind, len(code) // 8, ctypes.addressof(insns),
+                       ctypes.addressof(license_name), 0, 0, 0, 0, 0, name.encode())
+    if not btf:
+        return bpf(BPF_PROG_LOAD, attr)
+    types, func_info, line_info = map(ctypes.create_string_buffer, (btf, funcs, lines))
+    types_file = bpf(BPF_BTF_LOAD, struct.pack(
+        "<QQIII", ctypes.addressof(types), 0, len(btf), 0, 0))
+    try:
+        return bpf(BPF_PROG_LOAD, attr + struct.pack(
+            "<IIIIQIIQI", 0, 0, types_file, BPF_FUNC_INFO_SIZE, ctypes.addressof(func_info),
+            len(funcs) // BPF_FUNC_INFO_SIZE, BPF_LINE_INFO_SIZE, ctypes.addressof(line_info),
+            len(lines) // BPF_LINE_INFO_SIZE))
+    finally:
+        os.close(types_file)
 
 
 def program_info(file: int) -> Info:

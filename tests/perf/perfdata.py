@@ -40,7 +40,7 @@ RECORD_FINISHED_INIT = 82
 # PERF_EVENT_UPDATE__*: of BPF programs
 UPDATE_FEATURE_PART, UPDATE_ZSTD_FEATURE_PART, UPDATE_BPF_COUNTS = range(0x4250, 0x4253)
 
-MISC_KERNEL = 1
+MISC_KERNEL, MISC_GUEST_KERNEL = 1, 4
 KSYMBOL_BPF = 1
 KSYMBOL_OOL = 2
 KSYMBOL_CBPF = 4
@@ -59,7 +59,9 @@ SAMPLE_BRANCH_STACK = 1 << 11
 SAMPLE_IDENTIFIER = 1 << 16
 SAMPLE_DEFAULT = SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_CPU | SAMPLE_PERIOD
 
-# enum perf_sw_ids
+# enum perf_type_id, perf_hw_id, perf_sw_ids
+TYPE_HARDWARE, TYPE_SOFTWARE = 0, 1
+HW_CYCLES, HW_INSTRUCTIONS = 0, 1
 SW_CPU_CLOCK = 0
 SW_DUMMY = 9
 
@@ -72,6 +74,7 @@ FEAT_OSRELEASE = 4
 FEAT_VERSION = 5
 FEAT_ARCH = 6
 FEAT_NRCPUS = 7
+FEAT_GROUP_DESC = 17
 FEAT_BPF_PROG_INFO = 25
 FEAT_BPF_BTF = 26
 
@@ -463,12 +466,18 @@ def zstd_frame(content: bytes) -> bytes:
 
 @dataclass
 class Sample:
-    """A sample at ip, in the kernel, of task tid; chain and branches if recorded."""
+    """A sample at ip, in the kernel but for misc, of task tid; chain and branches if recorded.
+
+    The chain begins at ip, or at top, as that of a precise event may. event is its number.
+    """
     ip: int
     tid: int = 1000
     period: int = 1000000
     chain: Sequence[int] = ()
     branches: Sequence[Branch] = ()
+    top: Optional[int] = None
+    event: int = 0
+    misc: int = MISC_KERNEL
 
 
 def load_records(program: Program) -> list[Record]:
@@ -490,8 +499,9 @@ class PerfData:
     table (bytes). sample_type is SAMPLE_DEFAULT, plus SAMPLE_CALLCHAIN or
     SAMPLE_BRANCH_STACK. machine is the one recorded on, regs_intr the mask of the
     registers in samples of another sample_type. attr_size is that of an attr (bytes),
-    as an older perf writes it. With ids, records are of the first event, and the last
-    ones, as many as dummies says, are of dummy events.
+    as an older perf writes it. With ids, records but samples are of the first event, and
+    the last ones, as many as dummies says, are of dummy events; events are config and type
+    of the others, if they are no clocks.
     """
     programs: Sequence[Program] = ()
     records: Sequence[Union[Record, Sample]] = ()
@@ -503,12 +513,15 @@ class PerfData:
     attr_size: int = ATTR_SIZE
     ids: Sequence[int] = ()
     dummies: int = 0
+    events: Sequence[tuple[int, int]] = ()
 
     def to_bytes(self) -> bytes:
         """Return the file."""
         header_size, nr_events = 104, len(self.ids) or 1
+        events = [*self.events] or [(SW_CPU_CLOCK, TYPE_SOFTWARE)] * (nr_events - self.dummies)
+        events += [(SW_DUMMY, TYPE_SOFTWARE)] * self.dummies
         attrs = b"".join(
-            self.attr_bytes(SW_DUMMY if place >= nr_events - self.dummies else SW_CPU_CLOCK)
+            self.attr_bytes(*events[place])
             + self._pack("QQ", header_size + 8 * place, 8 if self.ids else 0)
             for place in range(nr_events))
         ids = self._pack(f"{len(self.ids)}Q", *self.ids)
@@ -533,13 +546,13 @@ class PerfData:
     def _pack(self, code: str, *values: object) -> bytes:
         return struct.pack(self.machine.order + code, *values)
 
-    def attr_bytes(self, config: int) -> bytes:
-        """Return the attr of a software event."""
+    def attr_bytes(self, config: int, kind: int = TYPE_SOFTWARE) -> bytes:
+        """Return the attr of an event of a type."""
         # mmap, comm, task; sample_id_all; ksymbol, bpf_event; text_poke
         flags = 1 << 8 | 1 << 9 | 1 << 13 | 1 << 18 | 1 << 29 | 1 << 30 | 1 << 33
         if self.machine.order == ">":
             flags = int(f"{flags:064b}"[::-1], 2)   # bit fields begin at the highest bit
-        raw = self._pack("IIQQQQQ", 1, self.attr_size, config, 1000000, self.sample_type, 0,
+        raw = self._pack("IIQQQQQ", kind, self.attr_size, config, 1000000, self.sample_type, 0,
                          flags)
         # branch_sample_type: any, in the kernel
         branches = 1 << 1 | 1 << 3 if self.sample_type & SAMPLE_BRANCH_STACK else 0
@@ -550,11 +563,12 @@ class PerfData:
         return self._pack("Q", time) if self.sample_type & SAMPLE_TIME else b""
 
     def _sample(self, sample: Sample, time: int) -> bytes:
-        raw = self._pack("Q", self.ids[0]) if self.sample_type & SAMPLE_IDENTIFIER else b""
+        identifier = self.sample_type & SAMPLE_IDENTIFIER
+        raw = self._pack("Q", self.ids[sample.event]) if identifier else b""
         raw += self._pack("QII", sample.ip, sample.tid, sample.tid) + self._time(time)
         raw += self._pack("IIQ", 0, 0, sample.period)
         if self.sample_type & SAMPLE_CALLCHAIN:
-            chain = [CONTEXT_KERNEL, sample.ip, *sample.chain]
+            chain = [CONTEXT_KERNEL, sample.top or sample.ip, *sample.chain]
             raw += self._pack(f"Q{len(chain)}Q", len(chain), *chain)
         if self.sample_type & SAMPLE_BRANCH_STACK:
             raw += self._pack("Q", len(sample.branches))
@@ -568,7 +582,7 @@ class PerfData:
         for record in self.records:
             time += 1000
             if isinstance(record, Sample):
-                record = Record(RECORD_SAMPLE, MISC_KERNEL, self._sample(record, time),
+                record = Record(RECORD_SAMPLE, record.misc, self._sample(record, time),
                                 trailer=False)
             raw = record.body(self.machine.order)
             if record.trailer:
@@ -611,6 +625,12 @@ def feat_string(text: str, order: str = "<") -> bytes:
     raw = text.encode() + b"\0"
     raw += bytes(-len(raw) % 64)
     return struct.pack(order + "I", len(raw)) + raw
+
+
+def feat_group(leader: int, members: int, order: str = "<") -> bytes:
+    """Return the content of FEAT_GROUP_DESC: one group, of so many events from the leader on."""
+    return struct.pack(order + "I", 1) + feat_string("", order) + struct.pack(
+        order + "II", leader, members)
 
 
 def feat_prog_info(programs: Sequence[Program], count: Optional[int] = None,

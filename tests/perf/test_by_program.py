@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """Which BPF program is a sample in? Sort keys by program, and what is folded under one."""
+import collections
 import json
+import random
 import re
+import unicodedata
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Sequence, Union
@@ -10,7 +13,7 @@ import pytest
 
 import perfdata as pd
 from perfdata import Function, Line, PerfData, Program, Record, Sample
-from subject import Result, run_perf
+from subject import Result, run_perf, subject_name
 from x86 import RET, call, mov
 
 FIRST = 0xffffffffc1000000
@@ -86,26 +89,30 @@ def recording() -> PerfData:
 
 
 @pytest.mark.parametrize("key, expected", [
-    ("bpf_prog", ["14 a_tracer_with_a_long_name[11]", "10 filter[12]", "9 -",
+    ("bpf_prog", ["14 a_tracer_with_a_long_name", "10 filter", "9 -",
                   "7 bpf_prog_1212121212121212_lost", f"2 {TRAMPOLINE}", "1 bpf_dispatcher_xdp"]),
     ("bpf_id", ["14 11", "12 -", "10 12", "7 ?"]),
     ("bpf_tag", ["14 0b0b0b0b0b0b0b0b", "12 -", "10 0c0c0c0c0c0c0c0c", "7 ?"]),
     ("bpf_type", ["14 tracing", "10 xdp", "9 -", "7 ?", "2 trampoline", "1 dispatcher"]),
 ])
-def test_sort_keys(tmp_path: Path, key: str, expected: list[str]) -> None:
+@pytest.mark.parametrize("late", [False, True])
+def test_sort_keys(tmp_path: Path, key: str, expected: list[str], late: bool) -> None:
     """Subprograms and callbacks are one with their program. A trampoline is not: nothing tells
-    all of the programs that it serves."""
-    assert report(tmp_path, recording(), key) == [row.split() for row in expected]
+    all of the programs that it serves. The info may come after the samples, as in a pipe."""
+    data = recording()
+    if late:
+        data = PerfData([], [*data.records, *info_parts([TRACER, FILTER])])
+    assert report(tmp_path, data, key) == [row.split() for row in expected]
 
 
 def test_keys_together(tmp_path: Path) -> None:
     """With other keys, a program has a row for each of theirs; also as a hierarchy."""
     got = report(tmp_path, recording(), "bpf_prog,bpf_type,sym")
     assert [row[:3] for row in got if "tracer" in row[1]] == [
-        [str(n), "a_tracer_with_a_long_name[11]", "tracing"] for n in (6, 5, 3)], got
+        [str(n), "a_tracer_with_a_long_name", "tracing"] for n in (6, 5, 3)], got
     tree = perf(tmp_path, "report", "-i", "perf.data", "--stdio", "--hierarchy",
                 "-F", "sample,bpf_prog,sym")
-    assert re.search(r"^ +14 +a_tracer_with_a_long_name\[11\] *$", tree.out, re.M), str(tree)
+    assert re.search(r"^ +14 +a_tracer_with_a_long_name *$", tree.out, re.M), str(tree)
 
 
 def test_field_separator(tmp_path: Path) -> None:
@@ -114,28 +121,59 @@ def test_field_separator(tmp_path: Path) -> None:
     result = perf(tmp_path, "report", "-i", "perf.data", "--stdio", "-t", ";",
                   "-F", "sample,bpf_prog,bpf_tag")
     fields = [[word.strip() for word in line.split(";")] for line in result.out.splitlines()]
-    assert ["14", "a_tracer_with_a_long_name[11]", "0b" * 8] in fields, str(result)
+    assert ["14", "a_tracer_with_a_long_name", "0b" * 8] in fields, str(result)
 
 
-def test_loads(tmp_path: Path) -> None:
-    """Loads of one program have one tag and several ids."""
-    loads = [program(50 + i, "again", XDP, tag=b"\x55" * 8) for i in range(3)]
-    data = sampled(loads, [], {load.functions[0].addr: 3 - i for i, load in enumerate(loads)})
-    assert report(tmp_path, data, "bpf_prog") == [
-        [str(3 - i), f"again[{50 + i}]"] for i in range(3)]
-    assert report(tmp_path, data, "bpf_tag") == [["6", "55" * 8]]
+def loaded_again(seed: int) -> tuple[list[Program], PerfData]:
+    """Loads of a program and of one with its name, and of a third with its tag and a name that
+    is the same in the 15 characters that bpf_prog_info has; sampled in turn."""
+    rng = random.Random(seed)
+    names = ["again", "again", "a_long_name_that_reads", "a_long_name_that_writes"]
+    tags = [bytes([0x55, 1] * 4), bytes([0x55, 2] * 4), b"\x66" * 8, b"\x66" * 8]
+    kinds = [rng.randrange(len(names)) for _ in range(20)]
+    loads = [replace(program(50 + i, names[kind], XDP, tag=tags[kind], functions=["sub"] * (i % 2)),
+                     btf_id=50 + i) for i, kind in enumerate(kinds)]
+    counts = {f.addr: rng.randrange(1, 4) for load in loads for f in load.functions}
+    return loads, sampled(loads, [], counts)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_loads(tmp_path: Path, late: bool) -> None:
+    """A program that was loaded several times is one row. What has another tag or name is
+    another program, and bpf_id tells the loads apart. The info may come after the samples."""
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    loads, data = loaded_again(seed)
+    if late:
+        data = PerfData([], [*data.records, *info_parts(loads)])
+    hits = collections.Counter(r.ip for r in data.records if isinstance(r, Sample))
+    expected: collections.Counter[str] = collections.Counter()
+    by_id: collections.Counter[str] = collections.Counter()
+    for load in loads:
+        count = sum(hits[f.addr] for f in load.functions)
+        expected[f"{load.name} {load.tag.hex()}"] += count
+        by_id[f"{load.name} {load.id}"] += count
+    for keys, counts in (("bpf_prog,bpf_tag", expected), ("bpf_prog,bpf_id", by_id)):
+        got = report(tmp_path, data, keys)
+        assert {" ".join(row[1:]): int(row[0]) for row in got} == counts, got
+        assert len(got) == len(counts), got
+    rows_of = [row for row in table(tmp_path, data)]
+    assert {f"{row[2]} {row[3]}": int(row[5]) for row in rows_of} == collections.Counter(
+        f"{load.name} {load.tag.hex()}" for load in loads), rows_of
+    assert len(rows_of) == len(expected)
+
+
+def info_parts(programs: Sequence[Program]) -> list[Record]:
+    """The info of programs in a pipe."""
+    return [*pd.feature_parts(pd.FEAT_BPF_PROG_INFO, pd.feat_prog_info(programs)),
+            *pd.feature_parts(pd.FEAT_BPF_BTF, pd.feat_btf(programs))]
 
 
 def test_info_after_the_samples(tmp_path: Path) -> None:
     """In a pipe it may come then. A program is one entry all the same."""
-    def pipe() -> PerfData:
-        data = recording()
-        parts = pd.feature_parts(pd.FEAT_BPF_PROG_INFO, pd.feat_prog_info([TRACER, FILTER]))
-        parts += pd.feature_parts(pd.FEAT_BPF_BTF, pd.feat_btf([TRACER, FILTER]))
-        return PerfData([], [*data.records, *parts])
-
-    got = report(tmp_path, pipe(), "bpf_prog")
-    assert got[:2] == [["14", "a_tracer_with_a_long_name[11]"], ["10", "filter[12]"]], got
+    pipe = PerfData([], [*recording().records, *info_parts([TRACER, FILTER])])
+    got = report(tmp_path, pipe, "bpf_prog")
+    assert got[:2] == [["14", "a_tracer_with_a_long_name"], ["10", "filter"]], got
 
 
 def test_diff_goes_by_tag(tmp_path: Path) -> None:
@@ -149,10 +187,13 @@ def test_diff_goes_by_tag(tmp_path: Path) -> None:
 
     write("old", (61, 62), b"\x01" * 8, (3, 1))
     write("new", (71, 72), b"\x02" * 8, (1, 1))
-    result = perf(tmp_path, "diff", "-s", "bpf_prog", "old", "new")
-    lines = sorted(line.split() for line in result.out.splitlines() if "%" in line)
-    assert lines == [["+50.00%", "changed:" + "02" * 8], ["25.00%", "changed:" + "01" * 8],
-                     ["75.00%", "-25.00%", "same:" + "77" * 8]], str(result)
+    for keys, tags in (("bpf_prog", ("", "", "")),
+                       ("bpf_prog,bpf_tag", ("01" * 8, "02" * 8, "77" * 8))):
+        result = perf(tmp_path, "diff", "-s", keys, "old", "new")
+        lines = sorted(line.split() for line in result.out.splitlines() if "%" in line)
+        first, second, third = [[tag] if tag else [] for tag in tags]
+        assert lines == [["+50.00%", "changed", *second], ["25.00%", "changed", *first],
+                         ["75.00%", "-25.00%", "same", *third]], str(result)
 
 
 def test_hostile_names(tmp_path: Path) -> None:
@@ -167,9 +208,9 @@ def test_script_fields(tmp_path: Path) -> None:
     """The same for each sample in perf script."""
     recording().write(tmp_path / "perf.data")
     result = perf(tmp_path, "script", "-i", "perf.data", "-F", "bpf_prog,bpf_id,bpf_tag,bpf_type")
-    expected = [f"{TRACER.name}[11] 11 {'0b' * 8} tracing"] * 14
+    expected = [f"{TRACER.name} 11 {'0b' * 8} tracing"] * 14
     expected += ["bpf_prog_1212121212121212_lost ? ? ?"] * 7 + ["- - - -"] * 9
-    expected += [f"filter[12] 12 {'0c' * 8} xdp"] * 10 + ["bpf_dispatcher_xdp - - dispatcher"]
+    expected += [f"filter 12 {'0c' * 8} xdp"] * 10 + ["bpf_dispatcher_xdp - - dispatcher"]
     expected += [f"{TRAMPOLINE} - - trampoline"] * 2
     assert sorted(line.strip() for line in result.out.splitlines()) == sorted(expected)
 
@@ -183,14 +224,23 @@ def test_other_images(tmp_path: Path) -> None:
     assert report(tmp_path, data, "bpf_prog,bpf_id,bpf_type") == [
         ["2", "cbpf_prog_1234", "-", "classic"], ["1", "-", "-", "-"]]
     assert report(tmp_path, data, "dso,sym") == [
-        ["2", "[bpf]", "[k]", "cbpf_prog_1234"], ["1", "its_thunk", "[k]", "its_thunk"]]
+        ["2", "cbpf_prog_1234", "[k]", "cbpf_prog_1234"], ["1", "its_thunk", "[k]", "its_thunk"]]
 
 
+@pytest.mark.both
 def test_shared_object(tmp_path: Path) -> None:
-    """The name of a function is in the column of the symbol; without that column it is here."""
-    got = report(tmp_path, recording(), "dso,sym")
-    assert ["6", "[bpf]", "[k]", TRACER.symbol(0)] in got and len(got) == 8, got
-    assert ["6", TRACER.symbol(0)] in report(tmp_path, recording(), "dso")
+    """That of BPF text is the function's, whatever else is shown and whatever is read."""
+    recording().write(tmp_path / "perf.data")
+    name = TRACER.symbol(0)
+    for keys, shown in (("dso", name), ("dso,sym", f"{name} [k] {name}"),
+                        ("sym,dso", f"[k] {name} {name}")):
+        got = report(tmp_path, recording(), keys)
+        assert f"6 {shown}".split() in got and len(got) == 8, got
+    result = perf(tmp_path, "script", "-i", "perf.data", "-F", "ip,sym,dso")
+    assert result.out.count(f"{name} ({name})") == 6, str(result)
+    result = perf(tmp_path, "report", "-i", "perf.data", "--stdio", "-F", "sample,sym",
+                  "--dsos", name)
+    assert [row[0] for row in rows(result)] == ["6"], str(result)
 
 
 @pytest.mark.parametrize("keys", ["sym", "dso,sym", "sym,dso"])
@@ -208,15 +258,6 @@ def test_many_images(tmp_path: Path, keys: str, verbose: bool) -> None:
     got = rows(perf(tmp_path, "report", "-i", "perf.data", "--stdio", "-F", f"sample,{keys}",
                     *["-v"] * verbose))
     assert sorted(int(row[0]) for row in got) == sorted(counts.values()), got
-
-
-def test_choose_shared_object(tmp_path: Path) -> None:
-    """--dsos takes what the column shows, and the name of a function as before."""
-    recording().write(tmp_path / "perf.data")
-    for choice, count in (("[bpf]", 34), (TRACER.symbol(1), 5)):
-        result = perf(tmp_path, "report", "-i", "perf.data", "--stdio", "-F", "sample,sym",
-                      "--dsos", choice)
-        assert sum(int(row[0]) for row in rows(result)) == count, str(result)
 
 
 def test_header(tmp_path: Path) -> None:
@@ -268,7 +309,7 @@ def with_chain() -> tuple[Program, PerfData]:
         Function("sub", sub, mov(2) + mov(3) + RET,
                  [Line(0, "src/prog.c", 21, 2, "int y;"), Line(5, "src/prog.c", 22, 2, "y = 3;")]),
     ], fields={"type": XDP})
-    chain = [pd.CONTEXT_KERNEL, FIRST + 10, KERNEL_FUNC]     # the sample itself comes first
+    chain = [FIRST + 10, KERNEL_FUNC]       # the sample itself comes first
     return prog, pd.recording([prog], [Sample(sub + 5, chain=chain)],
                               sample_type=pd.SAMPLE_DEFAULT | pd.SAMPLE_CALLCHAIN)
 
@@ -285,7 +326,7 @@ def test_convert(tmp_path: Path, chain: bool) -> None:
     out = json.loads((tmp_path / "out.json").read_bytes())
     frames = {frame.get("symbol"): frame for sample in out["samples"]
               for frame in sample["callchain"]}
-    told = {"id": prog.id, "name": prog.name, "tag": prog.tag.hex(), "type": "xdp"}
+    told = {"name": prog.name, "tag": prog.tag.hex(), "type": "xdp"}
     expected = [22, 11] if chain else [1]
     for number, line in zip([1, 0] if chain else [0], expected):
         frame = frames[prog.symbol(number)]
@@ -300,8 +341,8 @@ def test_convert(tmp_path: Path, chain: bool) -> None:
 def table(work: Path, data: PerfData, *args: str) -> list[list[str]]:
     """The cells of its rows; fields have no tabulator in them."""
     data.write(work / "perf.data")
-    result = perf(work, "report", "-i", "perf.data", "--bpf-programs", "-t", "\t", *args)
-    return [line.split("\t") for line in result.out.splitlines()
+    result = perf(work, "report", "-i", "perf.data", "--stdio", "--bpf-programs", "-t", "\t", *args)
+    return [[cell.strip() for cell in line.split("\t")] for line in result.out.splitlines()
             if line and not line.startswith("#")]
 
 
@@ -315,16 +356,16 @@ def as_json(work: Path, data: PerfData, *args: str) -> dict[str, Any]:
 def test_table(tmp_path: Path) -> None:
     """A row for each program, with the line that is hottest in all of its functions."""
     got = table(tmp_path, recording())
-    line = "src/prog.c:1  return 0;"
+    line = "prog.c:1  return 0;"
     assert got == [
-        ["32.56%", "14", TRACER.name, "11", "tracing", "0b" * 8, "before", "-", line],
-        ["23.26%", "10", "filter", "12", "xdp", "0c" * 8, "before", "-", line],
-        ["16.28%", "7", "bpf_prog_1212121212121212_lost", "-", "?", "-", "-", "-", "-"],
+        ["32.56%", "14", TRACER.name, "0b" * 8, "tracing", "1", "before", "-", line],
+        ["23.26%", "10", "filter", "0c" * 8, "xdp", "1", "before", "-", line],
+        ["16.28%", "7", "bpf_prog_1212121212121212_lost", "?", "?", "-", "-", "-", "-"],
         ["4.65%", "2", TRAMPOLINE, "-", "trampoline", "-", "-", "-", "-"],
         ["2.33%", "1", "bpf_dispatcher_xdp", "-", "dispatcher", "-", "-", "-", "-"]]
-    result = perf(tmp_path, "report", "-i", "perf.data", "--bpf-programs")
-    assert "# 34 of 43 samples (79.07% of event 'cpu-clock') are in BPF code" in result.out
-    assert re.search(r"^ +32\.56% +14  a_tracer_with_a_long_name +11  tracing ", result.out, re.M)
+    result = perf(tmp_path, "report", "-i", "perf.data", "--stdio", "--bpf-programs")
+    assert "# In BPF code: 79.07%" in result.out
+    assert re.search(r"^ +32\.56% +14  a_tracer_with_a_long_name +0b0b", result.out, re.M)
 
 
 def test_json(tmp_path: Path) -> None:
@@ -333,14 +374,74 @@ def test_json(tmp_path: Path) -> None:
     assert (event["event"], event["samples"], event["period"]) == ("cpu-clock", 43, 43000000)
     first, *_, last = event["programs"]
     assert first == {
-        "name": TRACER.name, "type": "tracing", "id": 11, "tag": "0b" * 8,
-        "load-time-ns-since-boot": 0, "loaded-ns": None, "ended-ns": None,
-        "run-count": 0, "run-time-ns": 0, "samples": 14, "period": 14000000,
-        "share": pytest.approx(14 / 43, abs=1e-6),
+        "name": TRACER.name, "type": "tracing", "tag": "0b" * 8, "loads": 1,
+        "loaded-ns": None, "ended-ns": None, "run-count": None, "run-time-ns": None,
+        "samples": 14, "period": 14000000, "share": pytest.approx(14 / 43, abs=1e-6),
         "hottest-line": {"file": "src/prog.c", "line": 1, "text": "\treturn 0;",
                          "period": 6000000}}
     assert last == {"name": "bpf_dispatcher_xdp", "type": "dispatcher", "samples": 1,
                     "period": 1000000, "share": pytest.approx(1 / 43, abs=1e-6)}
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_self_and_total(tmp_path: Path, late: bool) -> None:
+    """With call chains, a sample in what a program called is in its total. A program that is
+    several times in a chain counts once there."""
+    base = TRACER.functions[0].addr
+    chains = [(KERNEL_FUNC, [base + 5, KERNEL_FUNC + 64]), (KERNEL_FUNC, [KERNEL_FUNC + 64]),
+              (TRACER.functions[1].addr, [base + 5, KERNEL_FUNC]),
+              (KERNEL_FUNC, [TRACER.functions[2].addr + 5, TRACER.functions[1].addr + 5, base + 5,
+                             FILTER.functions[0].addr + 5])]
+    samples = [Sample(ip, chain=chain) for ip, chain in chains]
+    data = pd.recording([TRACER, FILTER], samples,
+                        sample_type=pd.SAMPLE_DEFAULT | pd.SAMPLE_CALLCHAIN)
+    if late:
+        first = len(data.records) - len(samples)
+        data = replace(data, programs=[], records=[
+            *data.records[:first], *info_parts([TRACER, FILTER]), *data.records[first:]])
+    assert [row[:4] for row in table(tmp_path, data)] == [
+        ["75.00%", "25.00%", "1", TRACER.name], ["25.00%", "0.00%", "0", "filter"]]
+    event = as_json(tmp_path, data)
+    assert event["samples"] == 4
+    assert [[p[key] for key in ("name", "samples", "period", "total-period", "total-share")]
+            for p in event["programs"]] == [
+        [TRACER.name, 1, 1000000, 3000000, 0.75], ["filter", 0, 0, 1000000, 0.25]]
+    assert [row[1:4] for row in table(tmp_path, data, "--no-children")] == [
+        ["1", TRACER.name, TRACER.tag.hex()]]
+
+
+def test_counters(tmp_path: Path) -> None:
+    """A column for each event of a group, and instructions per cycle if it counts both."""
+    def counted(prog: Program, cycles: int, insns: int) -> list[Sample]:
+        ip = prog.functions[0].addr
+        return [Sample(ip, period=cycles), Sample(ip, period=insns, event=1)]
+
+    samples = [*counted(TRACER, 3000, 6000), *counted(FILTER, 1000, 500)]
+    data = pd.recording([TRACER, FILTER], samples,
+                        sample_type=pd.SAMPLE_DEFAULT | pd.SAMPLE_IDENTIFIER, ids=[101, 102],
+                        events=[(pd.HW_CYCLES, pd.TYPE_HARDWARE),
+                                (pd.HW_INSTRUCTIONS, pd.TYPE_HARDWARE)])
+    assert table(tmp_path, data)[0][:3] == ["75.00%", "1", TRACER.name]
+    data = replace(data, features={pd.FEAT_GROUP_DESC: pd.feat_group(0, 2)})
+    got = [" ".join([*row[:3], row[-2]]) for row in table(tmp_path, data)]
+    assert got == [f"75.00% 92.31% 1 1 {TRACER.name} 2.00", "25.00% 7.69% 1 1 filter 0.50"], got
+    events = json.loads(perf(tmp_path, "report", "-i", "perf.data", "--bpf-programs=json").out)
+    assert [(event["event"], [p["period"] for p in event["programs"]])
+            for event in events["events"]] == [
+        ("cycles", [3000, 1000]), ("instructions", [6000, 500])]
+
+
+def test_keys_of_the_table(tmp_path: Path) -> None:
+    """--bpf-programs shows BPF code only, by other keys too, and its columns are sort keys."""
+    recording().write(tmp_path / "perf.data")
+    result = perf(tmp_path, "report", "-i", "perf.data", "--stdio", "--bpf-programs",
+                  "-F", "sample,comm,bpf_prog")
+    assert [" ".join(row) for row in rows(result)] == [
+        f"{n} workload {name}" for n, name in (
+            (14, TRACER.name), (10, "filter"), (7, "bpf_prog_1212121212121212_lost"),
+            (2, TRAMPOLINE), (1, "bpf_dispatcher_xdp"))]
+    got = report(tmp_path, recording(), "bpf_prog,bpf_loads")
+    assert got[:3] == [["14", TRACER.name, "1"], ["10", "filter", "1"], ["9", "-", "-"]], got
 
 
 def test_hottest_line_is_of_all_its_places(tmp_path: Path) -> None:
@@ -372,25 +473,81 @@ def test_times_and_runs(tmp_path: Path) -> None:
     start = 1000000000 + 1000 * len(first)      # of the first sample, in nanoseconds
     loaded, ended = start + 2000, start + 4000
     assert table(tmp_path, data) == [
-        ["66.67%", "2", "early", "91", "xdp", "5b" * 8, "before", "-", "0", "0.000",
-         "src/prog.c:1  return 0;"],
-        ["33.33%", "1", "late", "92", "xdp", "5c" * 8, f"1.{loaded // 1000 % 1000000:06}",
-         f"1.{ended // 1000 % 1000000:06}", "1000", "2.500", "src/prog.c:1  return 0;"]]
+        ["66.67%", "2", "early", "5b" * 8, "xdp", "1", "before", "-", "-", "-",
+         "prog.c:1  return 0;"],
+        ["33.33%", "1", "late", "5c" * 8, "xdp", "1", f"1.{loaded // 1000 % 1000000:06}",
+         f"1.{ended // 1000 % 1000000:06}", "1000", "2.500", "prog.c:1  return 0;"]]
     shown = as_json(tmp_path, data)["programs"][1]
-    assert (shown["loaded-ns"], shown["ended-ns"], shown["load-time-ns-since-boot"],
-            shown["run-count"], shown["run-time-ns"]) == (loaded, ended, 5, 1000, 2500000)
+    assert (shown["loaded-ns"], shown["ended-ns"], shown["run-count"],
+            shown["run-time-ns"]) == (loaded, ended, 1000, 2500000)
 
 
 def test_filters(tmp_path: Path) -> None:
-    """Options that select samples do so here too, and shares are those of --percentage."""
+    """Options that select samples do so here too, and shares are those of --percentage: of all
+    samples, or of all that are left, in BPF code or not."""
     data = recording()
-    data.records = [replace(r, tid=1001) if isinstance(r, Sample) and r.ip == KERNEL_FUNC else r
-                    for r in data.records]
+    data.records = [replace(r, tid=1001) if isinstance(r, Sample) and r.ip == KERNEL_FUNC and i % 3
+                    else r for i, r in enumerate(data.records)]
+    others = sum(r.tid == 1001 for r in data.records if isinstance(r, Sample))
     assert as_json(tmp_path, data, "--tid", "1001")["programs"] == []
-    for percentage, samples in (("absolute", 43), ("relative", 34)):
-        event = as_json(tmp_path, data, "--tid", "1000", "--percentage", percentage)
-        assert event["samples"] == samples and event["programs"][0]["samples"] == 14
+    for percentage, samples in (("absolute", 43), ("relative", 43 - others)):
+        args = ["--tid", "1000", "--percentage", percentage]
+        event = as_json(tmp_path, data, *args)
+        assert (event["samples"], event["period"]) == (samples, samples * 1000000)
+        assert event["programs"][0]["samples"] == 14
         assert event["programs"][0]["share"] == pytest.approx(14 / samples, abs=1e-6)
+        assert table(tmp_path, data, *args)[0][0] == f"{1400 / samples:.2f}%"
+        shown = perf(tmp_path, "report", "-i", "perf.data", "--stdio", "--bpf-programs", *args)
+        assert f"# In BPF code: {3400 / samples:.2f}%" in shown.out, str(shown)
+
+
+def test_runs_that_are_not_known(tmp_path: Path) -> None:
+    """perf record cannot read how often a program ran that has ended: no sum of the others."""
+    loads = [replace(program(50 + i, "again", XDP, tag=b"\x55" * 8),
+                     fields={"type": XDP, "run_cnt": 0 if i == 1 else 70, "run_time_ns": 1000000})
+             for i in range(3)]
+    counts = {load.functions[0].addr: 1 for load in loads}
+    for programs, runs in ((loads, None), (loads[::2], 140)):
+        first, = as_json(tmp_path, sampled(programs, [], counts))["programs"]
+        assert first["run-count"] == runs, first
+    assert table(tmp_path, sampled(loads[::2], [], counts))[0][8:10] == ["140", "2.000"]
+    assert report(tmp_path, sampled(loads, [], counts), "bpf_prog,bpf_runs") == [
+        ["3", "again", "-"]]
+
+
+@pytest.mark.parametrize("key", ["bpf_prog", "bpf_loads", "bpf_runs", "bpf_run_time"])
+def test_order_by_key(tmp_path: Path, key: str) -> None:
+    """As a first field, the name sorts by name, and a number by its value, not by its digits."""
+    rng = random.Random(3)
+    programs = [replace(program(60 + i, f"p{i:02}", XDP, tag=rng.randbytes(8)),
+                        fields={"type": XDP, "run_cnt": n, "run_time_ns": n * 1000000})
+                for i, n in enumerate(rng.sample(range(1, 2000), 12))]
+    data = sampled(programs, [], {p.functions[0].addr: 1 for p in programs})
+    data.write(tmp_path / "perf.data")
+    fields = [key] if key == "bpf_prog" else [key, "bpf_prog"]
+    result = perf(tmp_path, "report", "-i", "perf.data", "--stdio", "-F", ",".join(fields))
+    got = [line.split()[0] for line in result.out.splitlines()
+           if line.strip() and not line.startswith("#")]
+    assert len(got) == 12, got
+    assert got == (sorted(got) if key == "bpf_prog" else
+                   sorted(got, key=float, reverse=True)), got
+
+
+@pytest.mark.both
+def test_guests(tmp_path: Path) -> None:
+    """Samples in the kernel of a guest: there is no BPF program that perf could know."""
+    records: list[Union[Record, Sample]] = [
+        replace(pd.mmap_kernel(), misc=pd.MISC_GUEST_KERNEL), pd.comm("workload"),
+        Sample(KERNEL_FUNC, misc=pd.MISC_GUEST_KERNEL), Sample(KERNEL_FUNC)]
+    PerfData([], records).write(tmp_path / "perf.data")
+    result = run_perf(tmp_path, ["kvm", "--host", "--guest", "--guestkallsyms=/dev/null", "report",
+                                 "-i", "perf.data", "--stdio", "--sort", "sym"])
+    assert result.status == 0, str(result)
+    if subject_name() == "series":
+        result = run_perf(tmp_path, ["kvm", "--host", "--guest", "--guestkallsyms=/dev/null",
+                                     "report", "-i", "perf.data", "--stdio", "--sort",
+                                     "bpf_prog,bpf_hot_line"])
+        assert result.status == 0, str(result)
 
 
 def test_without_times(tmp_path: Path) -> None:
@@ -407,27 +564,46 @@ def test_without_times(tmp_path: Path) -> None:
 def test_table_from_a_pipe(tmp_path: Path) -> None:
     """The info comes after the samples, and has the lines."""
     data = recording()
-    parts = pd.feature_parts(pd.FEAT_BPF_PROG_INFO, pd.feat_prog_info([TRACER, FILTER]))
-    parts += pd.feature_parts(pd.FEAT_BPF_BTF, pd.feat_btf([TRACER, FILTER]))
-    assert table(tmp_path, PerfData([], [*data.records, *parts])) == table(tmp_path, data)
+    late = PerfData([], [*data.records, *info_parts([TRACER, FILTER])])
+    assert table(tmp_path, late) == table(tmp_path, data)
 
 
 def test_refused(tmp_path: Path) -> None:
     """A format that does not exist, and what shows something else."""
     recording().write(tmp_path / "perf.data")
-    for args in (["--bpf-programs=xml"], ["--bpf-programs", "--tasks"]):
+    for args in (["--bpf-programs=xml"], ["--bpf-programs", "--tasks"],
+                 ["--bpf-programs", "--hierarchy"], ["--bpf-programs", "--sort", "comm,bpf_type"],
+                 ["--bpf-programs=json", "--sort", "bpf_prog,comm"]):
         result = run_perf(tmp_path, ["report", "-i", "perf.data", *args])
         assert result.status != 0 and "--bpf-programs" in result.err, str(result)
 
 
 def test_hostile_strings(tmp_path: Path) -> None:
-    """Names and lines of any bytes: the table has no control characters, JSON is valid UTF-8."""
-    names = [b"caf\xc3\xa9", b"\xff\xfe", b"\xc0\x80", b"\xed\xa0\x80", b"\xe2\x82", b"\x1b[31m"]
+    """Names and lines of any bytes: neither the table nor JSON has control characters, and JSON
+    is valid UTF-8."""
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    rng = random.Random(seed)
+    names = [b"caf\xc3\xa9", b"\xff\xfe", b"\xc0\x80", b"\xed\xa0\x80", b"\xe2\x82", b"\x1b[31m",
+             b"\xc2\x9b31m\x7f"]
+    bytes_of = [1, 9, 10, 27, 31, 0x41, 0x7f, 0x80, 0x9b, 0x9f, 0xa0, 0xc2, 0xc3, 0xe2, 0xf0, 0xff]
+    names += [bytes(rng.choices(bytes_of, k=rng.randrange(1, 12))) for _ in range(40)]
     progs = [Program(100 + i, "n", [Function("f", FIRST + i * STEP, mov(1) + RET,
                                              [Line(0, name, 1, 1, b"\t" + name + b'"\\')])],
-                     fields={"name": name.ljust(16, b"\0")}, btf_id=100 + i)
+                     bytes([i]) * 8, fields={"name": name.ljust(16, b"\0")}, btf_id=100 + i)
              for i, name in enumerate(names)]
-    data = sampled(progs, [], {p.functions[0].addr: 9 - i for i, p in enumerate(progs)})
+    data = sampled(progs, [], {p.functions[0].addr: 99 - i for i, p in enumerate(progs)})
     shown = [p["hottest-line"]["text"] for p in as_json(tmp_path, data)["programs"]]
     assert shown[0] == '\tcaf\u00e9"\\' and all("\ufffd" in text for text in shown[1:5]), shown
-    assert "\x1b" not in perf(tmp_path, "report", "-i", "perf.data", "--bpf-programs").out
+    assert [text.encode() for text, name in zip(shown, names)
+            if "\ufffd" not in text] == [b"\t" + name + b'"\\' for name in names if is_utf8(name)]
+    for args in (["--bpf-programs"], ["--bpf-programs", "-t", ";"], ["--bpf-programs=json"]):
+        result = perf(tmp_path, "report", "-i", "perf.data", "--stdio", *args)
+        printed = result.out.encode("latin-1").decode(errors="replace")
+        controls = {c for c in printed if unicodedata.category(c) == "Cc"} - {"\n", "\t"}
+        assert not controls, (args, controls)
+
+
+def is_utf8(raw: bytes) -> bool:
+    """Can it be decoded?"""
+    return raw.decode(errors="replace").encode() == raw

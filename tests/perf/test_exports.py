@@ -7,26 +7,29 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import random
 import re
-import shutil
 import struct
-import subprocess
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Mapping
+from typing import Any, Callable, Mapping, Optional
+from unittest import mock
 
 import pytest
 
 import perfdata as pd
-from exports import EXPORTS, SCRIPTS, Frame, Pprof, gecko, gecko_frames, perf, pprof, script
+from exports import (EXPORTS, PERF_DIR, SCRIPTS, Frame, Pprof, gecko, gecko_frames, perf, pprof,
+                     script)
 from perfdata import Function, Line, Program, Sample
-from subject import run_perf
-from viewers import FirefoxProfiler, read_pprof, read_speedscope
+from subject import perf_binary, run_perf
+from viewers import FirefoxProfiler, pprof_top, read_pprof, read_speedscope
 from x86 import RET, mov
 
 CODE = mov(1) + mov(2) + mov(3) + RET
 KERNEL_IP, TRAMPOLINE_IP, USER_IP = 0xffffffff81000100, 0xffffffffc0300010, 0x401000
 CONTEXT_USER = (1 << 64) - 512
+CHAINS = pd.SAMPLE_DEFAULT | pd.SAMPLE_CALLCHAIN
 
 
 def program(number: int, addr: int) -> Program:
@@ -62,7 +65,7 @@ def fixture_data(tmp_path: Path) -> Path:
     path = tmp_path / "perf.data"
     pd.recording(PROGRAMS, samples,
                  before=[pd.ksymbol("bpf_trampoline_1", TRAMPOLINE_IP - 0x10, 0x100)],
-                 sample_type=pd.SAMPLE_DEFAULT | pd.SAMPLE_CALLCHAIN).write(path)
+                 sample_type=CHAINS).write(path)
     return path
 
 
@@ -71,7 +74,7 @@ def fixture_data(tmp_path: Path) -> Path:
 def test_gecko_lines(data: Path) -> None:
     """A BPF function has its source file, and the frame its line. A function is one, whichever
     line the sample is in, and no frame is at a line of another file."""
-    found = {frame for frame in gecko_frames(gecko(data)) if frame[1] == "BPF"}
+    found = {frame for frame in gecko_frames(gecko(data)) if " [bpf " in frame[0]}
     expected = {(f"{name} [bpf {TAGS[name, p.id]}] (src/flow.c:{first})", "BPF", line)
                 for p in PROGRAMS
                 for name, first, line in (("hash", 20, 22), ("meter", 30, 33))}
@@ -170,15 +173,15 @@ def test_firefox_profiler_lines(data: Path) -> None:
 # -- pprof --------------------------------------------------------------------
 
 def test_pprof_frames(data: Path) -> None:
-    """BPF functions have their name, symbol, file, line, first line and address, which is in the
-    call instruction if they are callers."""
+    """BPF functions have their name, symbol, file, line and first line, and no address: it is
+    another one for each load."""
     found = {frame for frames, _, _ in pprof(data).samples() for frame in frames
              if frame.system_name.startswith("bpf_prog_")}
     expected = {Frame(f"{name} [bpf {TAGS[name, p.id]}]", p.symbol(number), file, line, first,
-                      "[bpf]", p.functions[number].addr + offset)
-                for p in PROGRAMS for name, number, file, line, first, offset in (
-                    ("meter", 0, "src/flow.c", 33, 30, 9), ("hash", 1, "src/flow.c", 22, 20, 5),
-                    ("hash", 1, "src/mix.h", 7, 0, 10)) if p.id == 1 or file != "src/mix.h"}
+                      "[bpf]", 0)
+                for p in PROGRAMS for name, number, file, line, first in (
+                    ("meter", 0, "src/flow.c", 33, 30), ("hash", 1, "src/flow.c", 22, 20),
+                    ("hash", 1, "src/mix.h", 7, 0)) if p.id == 1 or file != "src/mix.h"}
     assert found == expected
 
 
@@ -195,10 +198,79 @@ def test_pprof_samples(data: Path) -> None:
         names = tuple(f"{name} [bpf {TAGS[name, sampled.id]}]" for name in ("hash", "meter"))
         values, labels = found[(*names, "bpf_trampoline_1"), 22]
         assert values == [3, 3000000]
-        assert labels == {"bpf_prog": "meter", "bpf_prog_id": sampled.id,
-                          "bpf_tag": sampled.tag.hex()}
+        assert labels == {"bpf_prog": "meter", "bpf_tag": sampled.tag.hex()}
     assert len(found) == 4
     assert [labels for frames, _, labels in profile.samples() if len(frames) == 1] == [own]
+
+
+@pytest.mark.parametrize("args", ["-i perf.data --output F", "--output=F -i perf.data",
+                                  "-i perf.data -- --output F", "-i perf.data -- -o F",
+                                  "-i perf.data --event cpu-clock --output F"])
+def test_pprof_command(data: Path, args: str) -> None:
+    """perf script report pprof takes its options and those of perf script in any order."""
+    with mock.patch.dict(os.environ, PERF_EXEC_PATH=str(PERF_DIR),
+                         PATH=f"{perf_binary().parent}:{os.environ['PATH']}"):
+        result = run_perf(data.parent, ["script", "report", "pprof", *args.split()])
+    assert result.status == 0, str(result)
+    assert len(list(Pprof(read_pprof(data.parent / "F")).samples())) == 4
+
+
+@pytest.mark.parametrize("args, told", [("--event nope --output F", "no samples of nope"),
+                                        ("--output", "--output needs"), ("--nope", "`nope'")])
+def test_pprof_refuses(data: Path, args: str, told: str) -> None:
+    """What it cannot do is an error that says what, and no file."""
+    with mock.patch.dict(os.environ, PERF_EXEC_PATH=str(PERF_DIR),
+                         PATH=f"{perf_binary().parent}:{os.environ['PATH']}"):
+        result = run_perf(data.parent, ["script", "report", "pprof", "-i", "perf.data",
+                                        *args.split()])
+    assert result.status != 0 and told in result.err + result.out, str(result)
+    assert not (data.parent / "F").exists()
+
+
+def test_google_pprof(data: Path) -> None:
+    """pprof itself has the samples of each function and line: in it, and in what it called."""
+    script(data, "pprof.py", "--output", "perf.pb.gz")
+    file = data.parent / "perf.pb.gz"
+    first, second = ((f"hash [bpf {TAGS['hash', p.id]}]", f"meter [bpf {TAGS['meter', p.id]}]")
+                     for p in PROGRAMS)
+    top = pprof_top(file)
+    assert [top[name] for name in (*first, *second)] == [(4, 4), (0, 4), (3, 3), (0, 3)], top
+    assert top["bpf_trampoline_1"] == (0, 7), top
+    lines = pprof_top(file, options=["-lines"])
+    assert lines[f"{first[0]} src/flow.c:22"] == lines[f"{second[0]} src/flow.c:22"] == (3, 3)
+    assert lines[f"{first[0]} src/mix.h:7"] == (1, 1), lines
+    assert lines[f"{first[1]} src/flow.c:33"] == (0, 4), lines
+    only = pprof_top(file, options=[f"-tagfocus=bpf_tag={PROGRAMS[1].tag.hex()}$"])
+    assert only[second[0]] == (3, 3) and first[0] not in only, only
+
+
+def test_two_machines(tmp_path: Path) -> None:
+    """A program has another id and other addresses on another machine. It is one row when pprof
+    adds up the profiles of both, and when perf compares the recordings."""
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    rng, files, counts = random.Random(seed), [], [0] * len(PROGRAMS)
+    for name in ("machine1", "machine2"):
+        there = [replace(p, id=rng.randrange(1, 1000) * len(PROGRAMS) + place, functions=[
+            replace(f, addr=f.addr + 0x1000000 * rng.randrange(1, 8)) for f in p.functions])
+            for place, p in enumerate(PROGRAMS)]
+        samples = []
+        for place, p in enumerate(there):
+            number = rng.randrange(1, 9)
+            counts[place] += number
+            samples += [Sample(p.functions[1].addr + 5,
+                               chain=[p.functions[0].addr + 10, KERNEL_IP])] * number
+        path = tmp_path / name
+        pd.recording(there, samples, sample_type=CHAINS).write(path)
+        script(path, "pprof.py", "--output", f"{name}.pb.gz")
+        files.append(tmp_path / f"{name}.pb.gz")
+    top = pprof_top(*files, options=["-addresses"])
+    assert {name: n for name, (n, _) in top.items() if n} == {
+        f"hash [bpf {TAGS['hash', p.id]}] src/flow.c:22": n for p, n in zip(PROGRAMS, counts)}
+    assert len(top) == 2 * len(PROGRAMS) + 1, top
+    shown = run_perf(tmp_path, ["diff", "-s", "bpf_prog,bpf_tag", "machine1", "machine2"]).out
+    for program in PROGRAMS:
+        assert len(re.findall(program.tag.hex(), shown)) == 1, shown
 
 
 def test_pprof_is_whole(data: Path) -> None:
@@ -216,7 +288,7 @@ def test_no_chain(tmp_path: Path) -> None:
     path = tmp_path / "perf.data"
     pd.recording(PROGRAMS, [Sample(ip) for ip in IPS]).write(path)
     values = {frames[0].line: values[0] for frames, values, labels in pprof(path).samples()
-              if labels["bpf_prog_id"] == 1}
+              if labels["bpf_tag"] == PROGRAMS[0].tag.hex()}
     assert values == {22: 3, 7: 1}
     lines = {line for name, _, line in gecko_frames(gecko(path)) if name.startswith("hash")}
     assert lines == {22, None}
@@ -274,17 +346,144 @@ def test_pprof_events() -> None:
 
 
 def test_two_loads(tmp_path: Path) -> None:
-    """A program that is loaded twice: both have the lines, each sample has the id of its own."""
+    """A program that is loaded twice is one, with the samples of both."""
     first = PROGRAMS[0]
     second = replace(first, id=3, functions=[replace(function, addr=function.addr + 0x50000)
                                              for function in first.functions])
     path = tmp_path / "perf.data"
     pd.recording([first, second], [Sample(p.functions[1].addr + 5) for p in (first, second)]
                  ).write(path)
-    found = [(labels["bpf_prog_id"], frames[0].line, frames[0].start_line)
-             for frames, _, labels in pprof(path).samples()]
-    assert sorted(found) == [(1, 22, 20), (3, 22, 20)]
+    found = [(values[0], frames[0].line, frames[0].start_line, labels["bpf_tag"])
+             for frames, values, labels in pprof(path).samples()]
+    assert found == [(2, 22, 20, first.tag.hex())]
 
+
+# -- one rule for the address of a caller -------------------------------------
+
+LINES = 8               # of each function, one an instruction of 5 bytes
+
+
+def long_program(number: int, rng: random.Random) -> Program:
+    """A program of several functions. The compiler gave some of their instructions no line."""
+    functions = []
+    for place in range(3):
+        lines = [Line(5 * i, f"src/f{place}.c",
+                      0 if i and rng.random() < .3 else 10 * place + i + 1, 1, f"line_{i}();")
+                 for i in range(LINES)]
+        addr = 0xffffffffc1000000 + 0x10000 * number + 0x1000 * place
+        functions.append(Function(f"f{place}", addr, mov(1) * LINES + RET, lines))
+    return Program(number, "f0", functions, tag=bytes([number] * 8))
+
+
+def line_at(prog: Program, addr: int) -> Optional[int]:
+    """The line of an instruction, or of the one before it that has one."""
+    for function in prog.functions:
+        if function.addr <= addr < function.addr + len(function.code):
+            before = [line.line for line in function.lines
+                      if line.line and line.offset <= addr - function.addr]
+            return before[-1]
+    return None
+
+
+def random_sample(prog: Program, rng: random.Random) -> tuple[Sample, list[int]]:
+    """A sample, and the addresses of the instructions of its frames.
+
+    That of a precise event is not where its chain begins, and a function may call itself.
+    """
+    def anywhere() -> int:
+        return rng.choice(prog.functions).addr + 5 * rng.randrange(LINES)
+
+    ip, callers = anywhere(), [anywhere() + 5 for _ in range(rng.randrange(4))]
+    top = anywhere() if rng.random() < .5 else ip
+    if rng.random() < .3:
+        callers.insert(0, top)
+    callers = [addr for addr in callers if line_at(prog, addr - 1)]
+    return (Sample(ip, chain=[*callers, KERNEL_IP], top=top),
+            [top, *(addr - 1 for addr in callers)])
+
+
+def lines_of_script(path: Path) -> list[list[int]]:
+    """What perf script shows of each sample."""
+    shown = perf(path, "script", "-F", "ip,sym,srcline").out
+    return [[int(line) for line in re.findall(r"^  f\d\.c:(\d+)$", sample, re.M)]
+            for sample in shown.strip("\n").split("\n\n")]
+
+
+def lines_of_json(path: Path) -> list[list[int]]:
+    """What perf data convert --to-json writes."""
+    out = path.with_suffix(".json")
+    out.unlink(missing_ok=True)
+    perf(path, "data", "convert", "--to-json", str(out))
+    return [[frame["source-line"] for frame in sample["callchain"] if "source-line" in frame]
+            for sample in json.loads(out.read_text())["samples"]]
+
+
+def lines_of_python(path: Path) -> list[list[int]]:
+    """What Python scripts get."""
+    (path.parent / "lines.py").write_text(
+        "import json\n"
+        "def process_event(event):\n"
+        "    print(json.dumps([frame['source']['line'] for frame in event['callchain']\n"
+        "                      if 'source' in frame]))\n")
+    shown = perf(path, "script", "--no-inline", "-s", str(path.parent / "lines.py")).out
+    return [json.loads(line) for line in shown.splitlines() if line.startswith("[")]
+
+
+def lines_of_report(path: Path) -> list[list[int]]:
+    """What perf report shows as call graph of a file with one sample."""
+    shown = perf(path, "report", "--stdio", "--no-children", "-g", "srcline,0,callee").out
+    return [[int(line) for line in re.findall(r"bpf_prog_\w+ f\d\.c:(\d+)$", shown, re.M)]]
+
+
+@pytest.mark.parametrize("lines_of", [lines_of_script, lines_of_json, lines_of_python,
+                                      lines_of_report])
+def test_lines_of_callers(tmp_path: Path, lines_of: Callable[[Path], list[list[int]]]) -> None:
+    """The line of a caller is that of its call, that of the first frame its own, wherever the
+    sample is; and an instruction without a line belongs to the one before it."""
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    rng = random.Random(seed)
+    prog = long_program(1, rng)
+    samples = [random_sample(prog, rng) for _ in range(40)]
+    path, step = tmp_path / "perf.data", 8 if lines_of is lines_of_report else 40
+    for part in ([samples[:40]] if step == 40 else [[sample] for sample in samples[::step]]):
+        pd.recording([prog], [sample for sample, _ in part],
+                     sample_type=CHAINS).write(path)
+        assert lines_of(path) == [[line_at(prog, addr) for addr in addrs] for _, addrs in part]
+
+
+def test_lines_of_entries(tmp_path: Path) -> None:
+    """perf report --children by line has the sampled line once, and callers at their calls."""
+    prog = long_program(1, random.Random(1))
+    first, second = (function.addr for function in prog.functions[:2])
+    pd.recording([prog], [Sample(second + 5, chain=[first + 10, KERNEL_IP])],
+                 sample_type=CHAINS).write(tmp_path / "perf.data")
+    shown = perf(tmp_path / "perf.data", "report", "--stdio", "--children", "-g", "none",
+                 "-F", "overhead_children,overhead,srcline").out
+    found = re.findall(r"^ +100\.00% +(\S+)% +f(\d)\.c:(\d+) *$", shown, re.M)
+    assert sorted(found) == [
+        ("0.00", "0", str(line_at(prog, first + 9))),
+        ("100.00", "1", str(line_at(prog, second + 5)))], shown
+    assert shown.count("100.00%") == 4, shown
+
+
+@pytest.mark.parametrize("key", ["srcfile", "bpf_prog", "bpf_tag", "comm", "dso"])
+def test_children_once(tmp_path: Path, key: str) -> None:
+    """A sample counts once in an entry, however often that is in its call chain, and whichever
+    lines and functions of it are."""
+    prog = long_program(1, random.Random(1))
+    for function in prog.functions:
+        function.lines = [replace(line, file="src/one.c") for line in function.lines]
+    first, second, third = (function.addr for function in prog.functions)
+    pd.recording([prog], [Sample(first + 5, chain=[second + 10, third + 20, second + 25])],
+                 sample_type=CHAINS).write(tmp_path / "perf.data")
+    shown = perf(tmp_path / "perf.data", "report", "--stdio", "--children", "-g", "none",
+                 "-F", f"overhead_children,overhead,{key}").out
+    rows = re.findall(r"^ +(\S+)% +(\S+)% ", shown, re.M)
+    assert len(rows) == (3 if key == "dso" else 1) and {row[0] for row in rows} == {"100.00"}, shown
+
+
+# -- graphs -------------------------------------------------------------------
 
 def test_flat_graphs(tmp_path: Path) -> None:
     """Flame graphs of a recording without call chains have what was sampled."""
@@ -333,53 +532,6 @@ def test_speedscope_pprof(data: Path) -> None:
     profile, = read_speedscope(data.parent / "perf.pb.gz")
     leaves = {(stack[-1]["name"], stack[-1].get("file")) for stack in profile["stacks"]}
     assert (f"hash [bpf {TAGS['hash', 1]}]", "src/flow.c") in leaves, leaves
-
-
-# -- CTF ----------------------------------------------------------------------
-
-def to_ctf(data: Path) -> None:
-    """Convert a recording to a directory beside it."""
-    result = run_perf(data.parent, ["data", "convert", "-i", str(data), "--to-ctf", "ctf"])
-    assert result.status == 0, str(result)
-
-
-def test_ctf(data: Path) -> None:
-    """babeltrace2 shows the program, tag, function and line of a sample and of its callers."""
-    if run_perf(data.parent, ["check", "feature", "-q", "babeltrace2-ctf-writer"]).status:
-        pytest.skip("perf is built without babeltrace2-ctf-writer")
-    if not shutil.which("babeltrace2"):
-        pytest.skip("babeltrace2 is not installed")
-    to_ctf(data)
-    done = subprocess.run(["babeltrace2", str(data.parent / "ctf")], capture_output=True,
-                          text=True, check=False, timeout=60)
-    assert done.returncode == 0, done.stderr
-    events = done.stdout.splitlines()
-    assert len(events) == len(IPS) + 1
-
-    def frame(recorded: Program, number: int, line: str) -> str:
-        return (f'prog_id = {recorded.id}, prog = "meter", tag = "{recorded.tag.hex()}", '
-                f'func = "{recorded.symbol(number)}", srcline = "{line}" }}')
-
-    for recorded, text in zip(PROGRAMS, events):
-        leaf, caller = frame(recorded, 1, "src/flow.c:22"), frame(recorded, 0, "src/flow.c:33")
-        assert f"perf_bpf = {{ {leaf}" in text, text
-        # behind the context
-        assert (f"perf_bpf_callchain = [ [0] = {{ index = 1, {leaf}, "
-                f"[1] = {{ index = 2, {caller} ]") in text, text
-    none = 'prog_id = 0, prog = "", tag = "", func = "", srcline = ""'
-    assert f"perf_bpf = {{ {none} }}" in events[-1], events[-1]
-    assert "perf_bpf_callchain_size = 0" in events[-1]
-
-
-@pytest.mark.both
-def test_ctf_without_bpf(tmp_path: Path) -> None:
-    """Without BPF programs there are no such fields."""
-    if run_perf(tmp_path, ["check", "feature", "-q", "babeltrace2-ctf-writer"]).status:
-        pytest.skip("perf is built without babeltrace2-ctf-writer")
-    path = tmp_path / "perf.data"
-    pd.recording([], [Sample(KERNEL_IP)]).write(path)
-    to_ctf(path)
-    assert b"perf_bpf" not in (tmp_path / "ctf/metadata").read_bytes()
 
 
 # -- all ----------------------------------------------------------------------

@@ -66,8 +66,8 @@ def test_flamegraph(data: Path) -> None:
 
 
 def test_gecko(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """BPF functions have a category of their own, their names in front and their tags behind;
-    trampolines are in the kernel's."""
+    """BPF functions and trampolines have a category of their own, names in front and tags
+    behind."""
     monkeypatch.setenv("PERF_EXEC_PATH", str(PERF_DIR))
     result = run_perf(data.parent, ["script", "-i", str(data), "--no-inline", "-s",
                                     str(SCRIPTS / "gecko.py"), "--", "--save-only", "gecko.json"])
@@ -79,5 +79,7 @@ def test_gecko(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for frame in thread["frameTable"]["data"]:
             found[thread["stringTable"][frame[0]]] = names[frame[7]]
     for program in PROGRAMS:
-        assert found.get(f"hash [bpf] (in {program.symbol(1)})") == "BPF", found
-    assert [category for name, category in found.items() if "trampoline" in name] == ["Kernel"]
+        label = f"hash [bpf {program.tag_of(1).hex()}]"
+        assert found.get(f"{label} (in {program.symbol(1)})") == "BPF", found
+    assert [category for name, category in found.items() if "trampoline" in name] == ["BPF"]
+    assert "Kernel" in found.values()

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The viewers' own readers, out of their npm packages: what they make of perf's exports.
+"""The viewers' own readers: what they make of perf's exports.
 
-A package is fetched once, into build/tools. Its version and its contents are those
-named here, since code of it is run.
+Out of npm packages, each fetched once, into build/tools; its version and its contents are
+those named here, since code of it is run. And pprof, of the distribution's sources.
 """
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import re
+import shutil
 import subprocess
 import tarfile
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any, Iterator, Sequence
 
 import pytest
 
@@ -63,6 +65,28 @@ def _node(script: str, name: str, file: Path) -> Any:
 def read_pprof(file: Path) -> dict[str, Any]:
     """Return a profile of pprof as its messages are; integers are strings."""
     return _node("read_pprof.js", "pprof-format", file)
+
+
+def pprof_top(*files: Path, options: Sequence[str] = ()) -> dict[str, tuple[int, int]]:
+    """Return what google/pprof shows of the sum of profiles: samples of each function (with
+    -lines of each line), in it and also in what it called. The test is skipped without Go."""
+    program, sources = BUILD / "tools/pprof", Path("/usr/share/gocode")
+    if not program.is_file():
+        if not shutil.which("go") or not (sources / "src/github.com/google/pprof").is_dir():
+            pytest.skip("no golang-go, or no golang-github-google-pprof-dev")
+        env = {**os.environ, "GO111MODULE": "off", "GOPATH": str(sources), "GOFLAGS": "",
+               "GOCACHE": str(BUILD / "tools/go")}
+        subprocess.run(["go", "build", "-o", str(program), "github.com/google/pprof"], env=env,
+                       check=True, timeout=600)
+    with tempfile.TemporaryDirectory() as home:
+        done = subprocess.run([str(program), "-top", "-sample_index=samples", "-symbolize=none",
+                               "-nodecount=1000000", "-nodefraction=0", *options,
+                               *map(str, files)], env={**os.environ, "HOME": home}, text=True,
+                              capture_output=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    rows = re.findall(r"^ *(\d+) +\S+% +\S+% +(\d+) +\S+%  (.*)$", done.stdout, re.M)
+    assert rows, done.stdout
+    return {name: (int(flat), int(total)) for flat, total, name in rows}
 
 
 def read_speedscope(file: Path) -> list[dict[str, Any]]:

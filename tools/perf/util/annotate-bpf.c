@@ -27,9 +27,8 @@ struct bpf_view {
 	/* NULL: no BPF instructions */
 	const struct bpf_xlated	*xlated;
 	bool			show_source;
-	/* the source line that was inserted last, and whether another one was in between */
+	/* the source line that was inserted last */
 	const struct bpf_line	*prev;
-	bool			no_source;
 	/* the instruction after the last; a crafted file may have an instruction in many lines */
 	u32			next_insn;
 };
@@ -93,7 +92,7 @@ static int bpf_view__insert_source(struct bpf_view *view, struct list_head *befo
 	char *fileloc;
 	bool done;
 
-	if (!new_file && !view->no_source && view->prev->line == line->line)
+	if (!new_file && view->prev->line == line->line)
 		return 0;
 
 	fileloc = bpf_line__fileloc(line);
@@ -105,18 +104,7 @@ static int bpf_view__insert_source(struct bpf_view *view, struct list_head *befo
 				     line->line);
 	free(fileloc);
 	view->prev = line;
-	view->no_source = false;
 	return done ? 0 : -ENOMEM;
-}
-
-/* The compiler assigned the instructions to no line. */
-static int bpf_view__insert_no_source(struct bpf_view *view, struct list_head *before)
-{
-	if (view->no_source)
-		return 0;
-	view->no_source = true;
-	return bpf_view__insert_line(view, before, "(no source line)", /*fileloc=*/NULL,
-				     /*line_nr=*/0) ? 0 : -ENOMEM;
 }
 
 /*
@@ -180,9 +168,9 @@ static int bpf_view__insert_lines(struct bpf_view *view, struct list_head *befor
 	for (u32 i = 0; !err && i < nr; i++) {
 		const struct bpf_line *line = &lines[i];
 
-		if (view->show_source)
-			err = line->line ? bpf_view__insert_source(view, before, line) :
-					   bpf_view__insert_no_source(view, before);
+		/* what belongs to no line stays below the one before */
+		if (view->show_source && line->line)
+			err = bpf_view__insert_source(view, before, line);
 		if (!err)
 			err = bpf_view__insert_insns(view, before, line->insn_off,
 						     bpf_view__line_end(view, line));

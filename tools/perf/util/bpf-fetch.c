@@ -186,20 +186,20 @@ static int open_bpf_prog(u32 id, int event)
 	return fd;
 }
 
+/* 0 for a program that has ended: what was read at its beginning would pass for the number. */
 static void bpf_prog_info_node__read_runs(struct bpf_prog_info_node *node, void *data)
 {
 	struct bpf_prog_info *known = &node->info_linear->info, info = {};
 	int fd = open_bpf_prog(known->id, *(int *)data);
 	__u32 len = sizeof(info);
 
-	if (fd < 0)
-		return;
-	if (!bpf_prog_get_info_by_fd(fd, &info, &len)) {
-		known->run_cnt = info.run_cnt;
-		known->run_time_ns = info.run_time_ns;
-		known->recursion_misses = info.recursion_misses;
+	if (fd >= 0) {
+		bpf_prog_get_info_by_fd(fd, &info, &len);
+		close(fd);
 	}
-	close(fd);
+	known->run_cnt = info.run_cnt;
+	known->run_time_ns = info.run_time_ns;
+	known->recursion_misses = info.recursion_misses;
 }
 
 /**

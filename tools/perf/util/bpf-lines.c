@@ -130,8 +130,9 @@ static struct bpf_lines *bpf_prog__lines(struct dso_bpf_prog *prog)
  * @dso: a BPF function, of type DSO_BINARY_TYPE__BPF_PROG_INFO
  * @addr: memory address of the instruction, in the recorded kernel
  *
- * Return: the line, which lives as long as the dso has its program, or NULL if the
- * program has no line for @addr or @addr is not in the function.
+ * Return: the line, which lives as long as the dso has its program; the one before for an
+ * instruction without a line. NULL if the program has none for @addr or @addr is not in
+ * the function.
  */
 const struct bpf_line *dso__bpf_line(struct dso *dso, u64 addr)
 {
@@ -149,12 +150,13 @@ const struct bpf_line *dso__bpf_line(struct dso *dso, u64 addr)
 	if (lines)
 		line = bpf_lines__find(lines, addr);
 
-	/* A line that begins before the function belongs to another function. */
-	if (!line || line->addr < code.addr)
-		return NULL;
-
-	/* Line 0: the compiler assigned the instruction to no line, or BTF lacks its name. */
-	return line->line ? line : NULL;
+	/*
+	 * Line 0: the compiler assigned the instruction to no line, so that it belongs to the
+	 * one before. Without a file, BTF lacks the name. Lines of other functions precede.
+	 */
+	while (line && !line->line && *line->file)
+		line = line == lines->line ? NULL : line - 1;
+	return line && line->line && line->addr >= code.addr ? line : NULL;
 }
 
 /**

@@ -302,6 +302,26 @@ bool bpf_func__has_name(const char *symbol_name, const char *name)
 	       strspn(tag, "0123456789abcdef") >= tag_len;
 }
 
+/**
+ * bpf_func__get_label - write what exports show of a BPF function: boxes are narrow
+ * @symbol_name: of any symbol; that of a BPF function is "bpf_prog_<tag>_<name>"
+ * @buf: gets "<name> [bpf <tag>]"
+ *
+ * Return: false if it is no such function.
+ */
+bool bpf_func__get_label(const char *symbol_name, char buf[BPF_FUNC_LABEL_SIZE])
+{
+	const size_t tag_len = BPF_FUNC_PREFIX_LEN - strlen("bpf_prog__");
+	bool classic = symbol_name[0] == 'c';
+	const char *tag = symbol_name + classic + strlen("bpf_prog_");
+
+	if (!strstarts(symbol_name + classic, "bpf_prog_") ||
+	    strspn(tag, "0123456789abcdef") != tag_len || tag[tag_len] != '_')
+		return false;
+	return scnprintf(buf, BPF_FUNC_LABEL_SIZE, "%s [%sbpf %.*s]", tag + tag_len + 1,
+			 classic ? "c" : "", (int)tag_len, tag);
+}
+
 #ifdef HAVE_LIBBPF_SUPPORT
 /* Make a map of a function of a known program, which need not be loaded any more. */
 static struct map *map__new_bpf_func(struct map *other, const char *name,

@@ -40,6 +40,9 @@
 /* length of what precedes the name of a function in that of its symbol */
 #define BPF_FUNC_PREFIX_LEN	(sizeof("bpf_prog_0123456789abcdef_") - 1)
 
+/* longer ones are cut */
+#define BPF_FUNC_LABEL_SIZE	512
+
 struct dso;
 struct machine;
 struct map;
@@ -53,6 +56,7 @@ void machine__exit_bpf_funcs(struct machine *machine);
 unsigned int map_symbol__bpf_code_index(const struct map_symbol *ms);
 unsigned int map_symbol__nr_other_code(const struct map_symbol *ms);
 bool bpf_func__has_name(const char *symbol_name, const char *name);
+bool bpf_func__get_label(const char *symbol_name, char buf[BPF_FUNC_LABEL_SIZE]);
 
 #ifdef HAVE_LIBBPF_SUPPORT
 void map_symbol__find_bpf_code(struct map_symbol *ms);

@@ -78,24 +78,21 @@ const char *dso__no_bpf_prog(const struct dso *dso)
 }
 
 /**
- * dso__get_bpf_label - write which program kernel text belongs to
+ * dso__get_bpf_name - write which program kernel text belongs to
  * @dso: of the text, or NULL
- * @buf: gets "name[id]", the name of BPF text whose program is not known, or "-"
+ * @buf: gets the name of the program, that of BPF text whose program is not known, or "-"
  */
-void dso__get_bpf_label(struct dso *dso, char buf[BPF_LABEL_SIZE])
+void dso__get_bpf_name(struct dso *dso, char buf[BPF_PROG_NAME_SIZE])
 {
 	struct bpf_prog prog;
-	size_t len;
 
-	if (!dso || !dso__is_bpf_text(dso)) {
+	if (!dso || !dso__is_bpf_text(dso))
 		strcpy(buf, "-");
-	} else if (dso__find_bpf_prog(dso, &prog)) {
-		dso__get_bpf_prog_name(dso, buf, BPF_PROG_NAME_SIZE);
-		len = strlen(buf);
-		scnprintf(buf + len, BPF_LABEL_SIZE - len, "[%u]", prog.id);
-	} else {
-		scnprintf(buf, BPF_LABEL_SIZE, "%s", dso__short_name(dso));
-	}
+	else if (dso__find_bpf_prog(dso, &prog))
+		bpf_prog_info_node__get_name(dso__bpf_prog(dso)->info, dso__bpf_prog(dso)->env,
+					     buf, BPF_PROG_NAME_SIZE);
+	else
+		scnprintf(buf, BPF_PROG_NAME_SIZE, "%s", dso__short_name(dso));
 }
 
 /**
@@ -131,6 +128,34 @@ const char *dso__bpf_type(struct dso *dso)
 	return dso__is_bpf_prog(dso) ? "?" : dso__bpf_image_type(dso);
 }
 
+/**
+ * dso__cmp_bpf_prog - is it text of the same BPF program?
+ * @left: of any text, or NULL
+ * @right: of another one
+ *
+ * All loads of a program are one, and so is all text that is no BPF text. BPF text whose
+ * program is not known is told apart by its name.
+ *
+ * Return: 0 if it is; if not, the order.
+ */
+int dso__cmp_bpf_prog(struct dso *left, struct dso *right)
+{
+	bool bpf_l = left && dso__is_bpf_text(left), bpf_r = right && dso__is_bpf_text(right);
+	struct dso_bpf_prog *l, *r;
+
+	if (RC_CHK_EQUAL(left, right))
+		return 0;
+	if (!bpf_l || !bpf_r)
+		return bpf_r - bpf_l;
+	l = dso__bpf_prog(left);
+	r = dso__bpf_prog(right);
+	if (l->info && r->info)
+		return bpf_prog_info_node__cmp(l->info, l->env, r->info, r->env);
+	if (l->info || r->info)
+		return l->info ? -1 : 1;
+	return strcmp(dso__short_name(left), dso__short_name(right));
+}
+
 #ifdef HAVE_LIBBPF_SUPPORT
 /**
  * dso__find_bpf_prog - find the BPF program that kernel text belongs to
@@ -150,9 +175,6 @@ bool dso__find_bpf_prog(struct dso *dso, struct bpf_prog *prog)
 	*prog = (struct bpf_prog){
 		.id = info->id,
 		.type = info->type,
-		.load_time = info->load_time,
-		.run_cnt = info->run_cnt,
-		.run_time_ns = info->run_time_ns,
 	};
 	memcpy(prog->tag, info->tag, sizeof(prog->tag));
 	return true;
@@ -171,28 +193,68 @@ static const char *perf_env__bpf_func_name(struct perf_env *env, const struct bp
 	return type ? btf__name_by_offset(btf, type->name_off) : NULL;
 }
 
+/*
+ * The name in the info has 15 characters, the one in the BTF is whole. Called with
+ * env->bpf_progs.lock held. Return: the name of the main function, "" if it has none.
+ */
+static const char *bpf_prog_info_node__name(const struct bpf_prog_info_node *node,
+					    struct perf_env *env)
+{
+	const struct bpf_prog_info *info = &node->info_linear->info;
+	const char *name = perf_env__bpf_func_name(env, info);
+
+	return name && *name ? name : info->name;
+}
+
 /**
- * dso__get_bpf_prog_name - copy the name of a BPF program
- * @dso: for which dso__find_bpf_prog() has found the program
+ * bpf_prog_info_node__get_name - copy the name of a BPF program
+ * @node: its info
+ * @env: of the info
  * @buf: gets the name of its main function without control characters, "" if it has none
  * @size: size of @buf
- *
- * The name in the info has 15 characters, the one in the BTF is whole.
  */
-void dso__get_bpf_prog_name(struct dso *dso, char *buf, size_t size)
+void bpf_prog_info_node__get_name(const struct bpf_prog_info_node *node, struct perf_env *env,
+				  char *buf, size_t size)
 {
-	const struct bpf_prog_info *info = &dso__bpf_prog(dso)->info->info_linear->info;
-	struct perf_env *env = dso__bpf_prog(dso)->env;
-	const char *name;
-
 	mutex_lock(&env->bpf_progs.lock);
-	name = perf_env__bpf_func_name(env, info);
-	if (name && *name)
-		scnprintf(buf, size, "%s", name);
-	else
-		scnprintf(buf, size, "%.*s", BPF_OBJ_NAME_LEN, info->name);
+	scnprintf(buf, size, "%s", bpf_prog_info_node__name(node, env));
 	mutex_unlock(&env->bpf_progs.lock);
 	strreplace_controls(buf);
+}
+
+/**
+ * bpf_prog_info_node__cmp - are these loads of the same program?
+ * @left: info of a load
+ * @env_left: of @left
+ * @right: info of another one
+ * @env_right: of @right, perhaps that of another recording
+ *
+ * Return: 0 if they have the same tag and name; if not, their order.
+ */
+int bpf_prog_info_node__cmp(const struct bpf_prog_info_node *left, struct perf_env *env_left,
+			    const struct bpf_prog_info_node *right, struct perf_env *env_right)
+{
+	const struct bpf_prog_info *l = &left->info_linear->info, *r = &right->info_linear->info;
+	int cmp;
+
+	if (l == r)
+		return 0;
+	cmp = memcmp(l->tag, r->tag, sizeof(l->tag)) ?: strncmp(l->name, r->name, sizeof(l->name));
+	/* the kernel cuts longer names */
+	if (cmp || strnlen(l->name, sizeof(l->name)) < sizeof(l->name) - 1)
+		return cmp;
+	if (env_left != env_right) {
+		char name_l[BPF_PROG_NAME_SIZE], name_r[BPF_PROG_NAME_SIZE];
+
+		bpf_prog_info_node__get_name(left, env_left, name_l, sizeof(name_l));
+		bpf_prog_info_node__get_name(right, env_right, name_r, sizeof(name_r));
+		return strcmp(name_l, name_r);
+	}
+	mutex_lock(&env_left->bpf_progs.lock);
+	cmp = strcmp(bpf_prog_info_node__name(left, env_left),
+		     bpf_prog_info_node__name(right, env_right));
+	mutex_unlock(&env_left->bpf_progs.lock);
+	return cmp;
 }
 
 /**

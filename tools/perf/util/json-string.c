@@ -28,13 +28,19 @@ static size_t utf8_len(const char *s)
 	return len;
 }
 
+/* A terminal takes them for the start of a control sequence, as it does \x1b. @s: two bytes */
+static bool is_c1_control(const char *s)
+{
+	return (u8)s[0] == 0xc2 && (u8)s[1] < 0xa0;
+}
+
 /**
  * fprintf_json_string - print a string in JSON
  * @fp: where to
  * @s: any bytes; NULL is printed as ""
  *
  * Names of tasks and files need not be UTF-8, which JSON is: what is not becomes U+FFFD,
- * the replacement character.
+ * the replacement character. Control characters are escaped, as JSON may be printed.
  */
 void fprintf_json_string(FILE *fp, const char *s)
 {
@@ -50,8 +56,10 @@ void fprintf_json_string(FILE *fp, const char *s)
 			fprintf(fp, "\\%c", letters[found - special]);
 		else if (!len)
 			fputs("\\ufffd", fp);
-		else if (len == 1 && *s <= 0x1f)
+		else if (len == 1 && (*s <= 0x1f || *s == 0x7f))
 			fprintf(fp, "\\u%04x", *s);
+		else if (len == 2 && is_c1_control(s))
+			fprintf(fp, "\\u00%02x", (u8)s[1]);
 		else
 			fwrite(s, len, 1, fp);
 	}

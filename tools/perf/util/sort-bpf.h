@@ -12,9 +12,15 @@ extern struct sort_entry sort_bpf_id;
 extern struct sort_entry sort_bpf_prog;
 extern struct sort_entry sort_bpf_tag;
 extern struct sort_entry sort_bpf_type;
+extern struct sort_entry sort_bpf_loads;
+extern struct sort_entry sort_bpf_loaded;
+extern struct sort_entry sort_bpf_ended;
+extern struct sort_entry sort_bpf_runs;
+extern struct sort_entry sort_bpf_run_time;
+extern struct sort_entry sort_bpf_hot_line;
 
-bool sort_entry__is_bpf(const struct sort_entry *entry);
-bool sort_entry__separates_bpf_loads(const struct sort_entry *entry);
-void hists__calc_bpf_col_len(struct hists *hists, struct hist_entry *he);
+unsigned int sort_entry__bpf_column(const struct sort_entry *entry);
+bool bpf_columns__need_totals(unsigned int columns);
+void hists__calc_bpf_col_len(struct hists *hists, const struct hist_entry *he);
 
 #endif /* __PERF_SORT_BPF_H */

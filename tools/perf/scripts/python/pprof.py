@@ -8,17 +8,20 @@ Usage:
     perf script report pprof
     pprof -http : perf.pb.gz
 
-Options of the script follow "--": perf script report pprof -- --output FILE
+Options of perf script and of this script:
 
-Each frame has its function, its source line, its address and its mapping. The lines of
-BPF programs come from the recording, those of other code from its DWARF, which perf
-script --no-inline does not read. The address of a caller is in its call instruction, not
-behind it, as pprof expects. But its line, if it comes from DWARF, is that of the address
-that the call returns to, unless perf unwound the stack with DWARF too.
+    perf script report pprof -i perf.data --output FILE.pb.gz
 
-Each sample has labels for pprof's -tagfocus and -tagroot: comm, pid and tid, and of
-the BPF program that it is in bpf_prog, bpf_prog_id and bpf_tag. A sample is in a BPF
-program if any of its frames is; if there are several, in the one nearest to the leaf.
+Each frame has its function, its source line, its mapping and its address, which BPF code
+does not have: each time that a program is loaded it has another one. The lines of BPF
+programs come from the recording, those of other code from its DWARF, which perf script
+--no-inline does not read. The address and the line of a caller are those of its call
+instruction.
+
+Each sample has labels for pprof's -tagfocus and -tagroot: comm, pid and tid, and
+bpf_prog and bpf_tag of the BPF program of the frame that is nearest to the leaf: also
+for samples in what the program called, which perf report has in "Children", not in
+"Self". They are the same on each machine, so that pprof merges profiles of several.
 
 The format is a message of Protocol Buffers, compressed by gzip. It is described in
 https://github.com/google/pprof/blob/main/proto/profile.proto, whose names and numbers
@@ -28,15 +31,11 @@ with their length, which may be messages themselves.
 """
 import argparse
 import gzip
-import re
 import struct
 import sys
 from typing import Any, Dict, Hashable, Iterable, List, NamedTuple, Optional, Tuple, Union
 
-# The kernel puts a tag, which names the code, in front of the name of a BPF function.
-BPF_SYMBOL = re.compile(r"(c?bpf)_prog_([0-9a-f]{16})_(.+)")
 # Each BPF function, trampoline and dispatcher has a dso of its own: they are one mapping.
-BPF_TEXT = ("bpf_prog_", "cbpf_prog_", "bpf_trampoline_", "bpf_dispatcher_")
 BPF_MAPPING = "[bpf]"
 KERNEL_MAPPING = "[kernel.kallsyms]"
 
@@ -102,6 +101,7 @@ class Mapping(NamedTuple):
     start: int = 0
     limit: int = 0
     offset: int = 0
+    in_kernel: bool = False
 
 
 class Function(NamedTuple):
@@ -193,10 +193,10 @@ class Profile:
             if symbol.get("inlined") and place + 1 < len(frames):
                 continue
             names = tuple(inlined["sym"]["name"] for inlined in frames[first:place])
-            # the chain has return addresses, which may be those of the next line or function
-            address = frame["ip"] - bool(numbers)
+            address = location_address(frame)
+            source = frame.get("source", {})
             key = (address, symbol.get("name"), frame.get("dso"), names,
-                   frame.get("dso_map_start"))
+                   frame.get("dso_map_start"), source.get("file"), source.get("line"))
             if key not in self.known:
                 self.known[key] = self.add_location(frames[first:place + 1], address)
             numbers.append(self.known[key])
@@ -213,9 +213,7 @@ class Profile:
     def add_line(self, frame: Dict[str, Any]) -> Tuple[int, int]:
         """The number of the function of a frame, and the line that it is at."""
         symbol = frame["sym"]["name"]
-        bpf = BPF_SYMBOL.fullmatch(symbol)
-        # as flame graphs have it
-        name = f"{bpf[3]} [{bpf[1]} {bpf[2]}]" if bpf else symbol
+        name = frame.get("bpf_func", symbol)
         source = frame.get("source")
         if source:
             start = source["func_line"] if source["func_file"] == source["file"] else 0
@@ -254,7 +252,8 @@ class Profile:
             for ident in {mapping_of[location] for location in locations}:
                 weights[ident] = weights.get(ident, 0) + count
         programs = [ident for mapping, ident in self.mappings.items()
-                    if not mapping.filename.startswith("[") and ".so" not in mapping.filename]
+                    if not mapping.in_kernel and not mapping.filename.startswith("[")
+                    and ".so" not in mapping.filename]
         kernel = (ident for mapping, ident in self.mappings.items()
                   if mapping.filename == KERNEL_MAPPING)
         return max(programs, key=lambda ident: weights.get(ident, 0), default=next(kernel, 0))
@@ -313,7 +312,8 @@ class Profile:
 
 def leaf_frame(event: Dict[str, Any]) -> Dict[str, Any]:
     """The only frame of a sample without a call chain."""
-    names = ("dso", "dso_bid", "dso_map_start", "dso_map_end", "map_pgoff", "source", "bpf_prog")
+    names = ("dso", "dso_bid", "dso_map_start", "dso_map_end", "map_pgoff", "source", "bpf_prog",
+             "bpf_func", "bpf_type")
     frame = {name: event[name] for name in names if name in event}
     if "symbol" in event:
         frame["sym"] = {"name": event["symbol"]}
@@ -321,15 +321,23 @@ def leaf_frame(event: Dict[str, Any]) -> Dict[str, Any]:
     return frame
 
 
+def location_address(frame: Dict[str, Any]) -> int:
+    """The address of a frame's instruction, 0 in BPF: another load, or machine, has another one.
+
+    The chain has return addresses, which may be those of the next line or function.
+    """
+    return 0 if "bpf_type" in frame else frame["ip"] - frame.get("caller", False)
+
+
 def make_mapping(frame: Dict[str, Any]) -> Mapping:
     """Where the code of a frame is mapped."""
     dso = frame["dso"]
-    if dso.startswith(BPF_TEXT):
+    if "bpf_type" in frame:
         return Mapping(BPF_MAPPING)
     if dso == KERNEL_MAPPING:
         return Mapping(KERNEL_MAPPING)
     return Mapping(dso, frame["dso_bid"], frame["dso_map_start"], frame["dso_map_end"],
-                   frame["map_pgoff"])
+                   frame["map_pgoff"], frame["in_kernel"])
 
 
 def make_labels(comm: str, sample: Dict[str, Any], frames: List[Dict[str, Any]]) -> Labels:
@@ -337,8 +345,7 @@ def make_labels(comm: str, sample: Dict[str, Any], frames: List[Dict[str, Any]])
     labels = [("comm", comm), ("pid", sample["pid"]), ("tid", sample["tid"])]
     program = next((frame["bpf_prog"] for frame in frames if "bpf_prog" in frame), None)
     if program:
-        labels += [("bpf_prog", program["name"]), ("bpf_prog_id", program["id"]),
-                   ("bpf_tag", program["tag"])]
+        labels += [("bpf_prog", program["name"]), ("bpf_tag", program["tag"])]
     return tuple(labels)
 
 
@@ -381,4 +388,6 @@ if __name__ == "__main__":
 
     def trace_end() -> None:
         """Called at the end."""
+        if not PROFILE.samples:
+            sys.exit("pprof.py: no samples" + (f" of {ARGS.event}" if ARGS.event else ""))
         write_profile(PROFILE, ARGS.output)
