@@ -227,8 +227,10 @@ def pictures(perf: Perf, run: Run) -> None:
     symbol = (RESULTS / "hottest.txt").read_text().strip()
     for name, args in (("programs", ["report", "--bpf-programs"]),
                        ("annotate", ["annotate", "--stdio", "--stdio-color", "always", symbol])):
+        shown = "\n".join(line.rstrip() for line in perf(*args).splitlines() if line != "#" and
+                          not line.startswith(("# To display", "# Total Lost", "# (Cannot load")))
         run([PYTHON, SOURCE / "picture.py", f"perf {args[0]} {args[-1]}", RESULTS / f"{name}.svg"],
-            stdin=None, input=perf(*args), text=True)
+            stdin=None, input=f"{shown.strip()}\n", text=True)
 
 
 def print_lines() -> None:
