@@ -216,7 +216,7 @@ def test_no_bpf_in_user(tmp_path: Path, name: str) -> None:
 @pytest.mark.usefixtures("said")
 def test_pictures() -> None:
     """They are SVG, fetch nothing, and have the program, its source and percentages."""
-    for name, wanted in (("programs", ("flow_meter", "xdp", "Overhead")),
+    for name, wanted in (("programs", ("flow_meter", "xdp", "Self")),
                          ("annotate", ("Percent", "flow.bpf.c"))):
         svg = (RESULTS / f"{name}.svg").read_text()
         text = "".join(xml.etree.ElementTree.fromstring(svg).itertext()).replace("\u00a0", " ")
