@@ -222,3 +222,16 @@ def as_pipe(file: PerfData) -> bytes:
     attr = Record(64, 0, file.attr_bytes(pd.SW_CPU_CLOCK) + struct.pack("<Q", 1), trailer=False)
     return (struct.pack("<8sQ", b"PERFILE2", 16)
             + PerfData(records=[attr]).record_bytes() + file.record_bytes())
+
+
+@pytest.mark.parametrize("args", [["script", "-F", "ip"],
+                                  ["data", "convert", "--to-json", "out.json"]])
+def test_pipe_from_stdin(tmp_path: Path, args: list[str]) -> None:
+    """Without -i, a pipe that is the stdin of perf is read."""
+    records: list[Union[Record, Sample]] = [pd.mmap_kernel(), pd.comm("workload"),
+                                            Sample(pd.KERNEL_START + 64)]
+    stream = as_pipe(PerfData([], records))
+    done = subprocess.run([str(perf_binary()), *args], cwd=tmp_path, input=stream,
+                          capture_output=True, check=False, timeout=60,
+                          env={**os.environ, "HOME": str(tmp_path)})
+    assert done.returncode == 0, done.stderr

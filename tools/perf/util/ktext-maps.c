@@ -154,9 +154,6 @@ struct dso *dso__new_ktext(const char *name, enum dso_binary_type type, u64 size
 	 * memory, as for vmlinux.
 	 */
 	dso__set_adjust_symbols(dso, true);
-
-	if (type == DSO_BINARY_TYPE__BPF_IMAGE)
-		dso__set_long_name(dso, "", false);
 	return dso;
 }
 
