@@ -467,7 +467,9 @@ def test_lines_of_entries(tmp_path: Path) -> None:
     assert shown.count("100.00%") == 4, shown
 
 
-@pytest.mark.parametrize("key", ["srcfile", "bpf_prog", "bpf_tag", "comm", "dso"])
+@pytest.mark.parametrize("key", ["srcfile", "bpf_prog", "bpf_tag",
+                                 *(pytest.param(key, marks=pytest.mark.both)
+                                   for key in ("comm", "dso"))])
 def test_children_once(tmp_path: Path, key: str) -> None:
     """A sample counts once in an entry, however often that is in its call chain, and whichever
     lines and functions of it are."""
