@@ -383,6 +383,18 @@ def test_json(tmp_path: Path) -> None:
                     "period": 1000000, "share": pytest.approx(1 / 43, abs=1e-6)}
 
 
+def test_percent_limit(tmp_path: Path) -> None:
+    """--percent-limit leaves the same programs out of the table and of JSON."""
+    shares = [p["share"] * 100 for p in as_json(tmp_path, recording())["programs"]]
+    assert len(shares) == 5
+    for limit in (1, 2, 3, 10, 20, 30, 40):
+        left = [share for share in shares if share >= limit]
+        args = ["--percent-limit", str(limit)]
+        assert len(table(tmp_path, recording(), *args)) == len(left)
+        programs = as_json(tmp_path, recording(), *args)["programs"]
+        assert [p["share"] * 100 for p in programs] == left
+
+
 @pytest.mark.parametrize("late", [False, True])
 def test_self_and_total(tmp_path: Path, late: bool) -> None:
     """With call chains, a sample in what a program called is in its total. A program that is
@@ -573,7 +585,8 @@ def test_refused(tmp_path: Path) -> None:
     recording().write(tmp_path / "perf.data")
     for args in (["--bpf-programs=xml"], ["--bpf-programs", "--tasks"],
                  ["--bpf-programs", "--hierarchy"], ["--bpf-programs", "--sort", "comm,bpf_type"],
-                 ["--bpf-programs=json", "--sort", "bpf_prog,comm"]):
+                 ["--bpf-programs=json", "--sort", "bpf_prog,comm"],
+                 ["--bpf-programs=json", "--header"]):
         result = run_perf(tmp_path, ["report", "-i", "perf.data", *args])
         assert result.status != 0 and "--bpf-programs" in result.err, str(result)
 

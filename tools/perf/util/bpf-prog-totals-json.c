@@ -65,7 +65,7 @@ static void hist_entry__fprintf_json(const struct hist_entry *he, int event, FIL
 	fputc('}', fp);
 }
 
-static void evsel__fprintf_json(struct evsel *evsel, FILE *fp)
+static void evsel__fprintf_json(struct evsel *evsel, float min_percent, FILE *fp)
 {
 	struct hists *hists = evsel__hists(evsel);
 	const char *separator = "";
@@ -77,9 +77,9 @@ static void evsel__fprintf_json(struct evsel *evsel, FILE *fp)
 					      hists->stats.nr_samples,
 		hists__total_period(hists));
 	for (struct rb_node *nd = rb_first_cached(&hists->entries); nd; nd = rb_next(nd)) {
-		const struct hist_entry *he = rb_entry(nd, struct hist_entry, rb_node);
+		struct hist_entry *he = rb_entry(nd, struct hist_entry, rb_node);
 
-		if (he->filtered)
+		if (he->filtered || hist_entry__get_percent_limit(he) < min_percent)
 			continue;
 		fprintf(fp, "%s\n    ", separator);
 		hist_entry__fprintf_json(he, evsel->core.idx, fp);
@@ -91,9 +91,10 @@ static void evsel__fprintf_json(struct evsel *evsel, FILE *fp)
 /**
  * bpf_prog_totals__fprintf_json - print the BPF programs of each event as one JSON object
  * @evlist: its hists are sorted by BPF program, and have no other entries
+ * @min_percent: programs with less are left out, as in the table
  * @fp: where to
  */
-void bpf_prog_totals__fprintf_json(struct evlist *evlist, FILE *fp)
+void bpf_prog_totals__fprintf_json(struct evlist *evlist, float min_percent, FILE *fp)
 {
 	const char *separator = "";
 	struct evsel *evsel;
@@ -103,7 +104,7 @@ void bpf_prog_totals__fprintf_json(struct evlist *evlist, FILE *fp)
 		if (!evsel__hists(evsel)->stats.nr_samples)
 			continue;
 		fprintf(fp, "%s\n  ", separator);
-		evsel__fprintf_json(evsel, fp);
+		evsel__fprintf_json(evsel, min_percent, fp);
 		separator = ",";
 	}
 	fputs("\n]}\n", fp);

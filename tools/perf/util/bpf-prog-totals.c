@@ -266,8 +266,7 @@ static struct bpf_prog_total *bpf_prog_totals__find(struct bpf_prog_totals *prog
 }
 
 /*
- * The record of a program that existed already has the time when perf record asked for it,
- * or none.
+ * The record of a program that existed already is older than the samples, or has no time.
  */
 static void bpf_prog_total__add_load(struct bpf_prog_total *prog,
 				     const struct bpf_prog_totals *progs,

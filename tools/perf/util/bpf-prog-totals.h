@@ -4,7 +4,7 @@
  *
  * How often it was loaded, from when to when, and how often it ran is in the info of its loads
  * and in PERF_RECORD_BPF_EVENT. Its hottest source line is known when all samples have been
- * read: in a pipe, the info comes after them.
+ * read.
  */
 #ifndef __PERF_BPF_PROG_TOTALS_H
 #define __PERF_BPF_PROG_TOTALS_H
@@ -116,6 +116,6 @@ static inline const struct bpf_hot_line *bpf_prog_total__hot_line(const struct b
 	return prog->hot_lines ? &prog->hot_lines[event] : NULL;
 }
 
-void bpf_prog_totals__fprintf_json(struct evlist *evlist, FILE *fp);
+void bpf_prog_totals__fprintf_json(struct evlist *evlist, float min_percent, FILE *fp);
 
 #endif /* __PERF_BPF_PROG_TOTALS_H */

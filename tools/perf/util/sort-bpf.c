@@ -5,8 +5,8 @@
  *
  * A program has several functions, and a program that was loaded several times has several
  * ids. All of them are one, but for bpf_id. Which program a function belongs to may be known
- * late: in a pipe the info comes after the samples. So the entries of samples are kept by dso,
- * and those of a program are collapsed into one when all has been read.
+ * late, as samples may come between its KSYMBOL and its BPF_EVENT. So the entries of samples
+ * are kept by dso, and those of a program are collapsed into one when all has been read.
  */
 #include "sort-bpf.h"
 #include "bpf-lines.h"
