@@ -46,7 +46,7 @@
 #define MAX_POINTS	1024	/* of a program, unless it has max= */
 #define CTX_AND_ERR	2	/* parameters in front of the arguments */
 
-/* Every message names the file, the program and its section. */
+/* Every message names the file, the program and its section. --quiet does not hide errors. */
 void perf_bpf_prog__err(const struct perf_bpf_object *object,
 			const struct perf_bpf_prog *prog, const char *fmt, ...)
 {
@@ -56,8 +56,8 @@ void perf_bpf_prog__err(const struct perf_bpf_object *object,
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	pr_err("%s: %s, SEC(\"%s\"): %s\n", object->path, bpf_program__name(prog->prog),
-	       bpf_program__section_name(prog->prog), text);
+	eprintf(/*level=*/-1, verbose, "%s: %s, SEC(\"%s\"): %s\n", object->path,
+		bpf_program__name(prog->prog), bpf_program__section_name(prog->prog), text);
 }
 
 /* Section names */
@@ -208,7 +208,10 @@ static int parse_section(const struct perf_bpf_object *object, struct perf_bpf_p
 	return err;
 }
 
-/* A program that takes more arguments than the section names would read garbage. */
+/*
+ * A program that takes more arguments than the section names would read garbage, and one
+ * without the error flag would take that for the first argument.
+ */
 static int check_parameters(const struct perf_bpf_object *object, struct perf_bpf_prog *prog)
 {
 	const struct btf *btf = bpf_object__btf(object->obj);
@@ -222,7 +225,8 @@ static int check_parameters(const struct perf_bpf_object *object, struct perf_bp
 	func = btf__type_by_id(btf, id);
 	proto = btf__type_by_id(btf, func->type);
 	nr = btf_vlen(proto);
-	if (nr <= prog->pev.nargs + CTX_AND_ERR)
+	/* The context alone, as programs have it that are for no arguments */
+	if (nr <= 1 || nr == prog->pev.nargs + CTX_AND_ERR)
 		return 0;
 	perf_bpf_prog__err(object, prog,
 			   "the program has %d parameters, but is given the context, an error flag and %d argument%s",
@@ -236,6 +240,7 @@ static int perf_bpf_prog__init(const struct perf_bpf_object *object,
 	int err;
 
 	prog->prog = bpf_prog;
+	prog->main_cnt = bpf_program__insn_cnt(bpf_prog);
 	prog->max_points = MAX_POINTS;
 	if (bpf_program__type(bpf_prog) != BPF_PROG_TYPE_UNSPEC) {
 		perf_bpf_prog__err(object, prog,
@@ -317,6 +322,7 @@ static struct perf_bpf_layout *find_layout(struct perf_bpf_prog *prog,
 	if (!layout)
 		return NULL;
 	layout->prologue = *prologue;
+	layout->event_fd = -1;
 	layouts[prog->nr_layouts++] = layout;
 	return layout;
 }
@@ -337,17 +343,24 @@ static int add_to_layout(struct perf_bpf_prog *prog, struct probe_trace_event *p
 	return 0;
 }
 
-/* Which argument perf probe has given up, as the point does not have it; NULL: none */
-static const char *missing_argument(const struct probe_trace_event *point)
+/* Say which argument perf probe has given up, as the point does not have it. */
+static bool is_argument_missing(const struct perf_bpf_prog *prog,
+				const struct probe_trace_event *point, char *why, size_t size)
 {
 	char magic[32];
 
 	snprintf(magic, sizeof(magic), "\\0x%lx", probe_conf.magic_num);
 	for (int i = 0; i < point->nargs; i++) {
-		if (!strcmp(point->args[i].value, magic))
-			return point->args[i].name;
+		const char *var = prog->pev.args[i].var;
+
+		if (strcmp(point->args[i].value, magic))
+			continue;
+		snprintf(why, size, point->args[i].err ?
+			 "the type or the place of '%s' is not supported" :
+			 "there is no '%s', or it is optimized out", var);
+		return true;
 	}
-	return NULL;
+	return false;
 }
 
 static int add_point(struct perf_bpf_prog *prog, struct probe_trace_event *point)
@@ -358,18 +371,14 @@ static int add_point(struct perf_bpf_prog *prog, struct probe_trace_event *point
 		.retprobe = point->point.retprobe,
 		.symbol = prog->pev.uprobes ? NULL : kernel_symbol,
 	};
-	const char *missing = missing_argument(point);
 	struct bpf_prologue prologue;
 	char why[256];
 	int err;
 
 	if (!point->point.symbol && !prog->pev.uprobes)
 		return add_skipped(prog, point, "the kernel does not allow a probe there");
-	if (missing) {
-		snprintf(why, sizeof(why), "argument '%s' is not there, perhaps optimized out",
-			 missing);
+	if (is_argument_missing(prog, point, why, sizeof(why)))
 		return add_skipped(prog, point, why);
-	}
 	err = bpf_prologue__generate(&prologue, &target, point->args, point->nargs);
 	if (err == -ENOMEM)
 		return err;

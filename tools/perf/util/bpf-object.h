@@ -11,6 +11,7 @@
 
 struct bpf_instances;
 struct bpf_object;
+struct perf_bpf_keeper;
 struct probe_gate_bpf;
 struct bpf_program;
 struct evsel;
@@ -30,10 +31,9 @@ struct perf_bpf_layout {
 	struct probe_trace_event	**points;
 	int				nr_points;
 
-	/* While it is recorded (bpf-object-events.c) */
+	/* While it is recorded */
 	struct perf_bpf_object		*object;
 	struct perf_bpf_prog		*prog;
-	bool				added;		/* to tracefs */
 	bool				enabled;
 	int				event_fd;	/* has the instance, -1 before */
 };
@@ -45,6 +45,7 @@ struct perf_bpf_skipped {
 
 struct perf_bpf_prog {
 	struct bpf_program	*prog;
+	int			main_cnt;	/* instructions without those of subprograms */
 	struct perf_probe_event	pev;		/* of the section; has the points */
 	bool			partial;
 	bool			no_inlines;
@@ -62,11 +63,13 @@ struct perf_bpf_object {
 	struct perf_bpf_prog	*progs;
 	int			nr_progs;
 
-	/* While it is recorded (bpf-object-events.c) */
+	/* While it is recorded */
 	int			users;		/* events, and who opened it */
-	struct probe_gate_bpf *gate;
+	struct perf_bpf_keeper	*keeper;	/* of its probe events */
+	struct probe_gate_bpf	*gate;
+	bool			in_tasks;	/* programs run in marked tasks, not in all */
+	pid_t			marked;		/* the first of them */
 	bool			loaded;
-	pid_t			marked;		/* first of the tasks that are recorded */
 };
 
 #ifdef HAVE_LIBBPF_SUPPORT

@@ -148,11 +148,31 @@ record()
 		sed 's/^ *perf_bpf_probe:\([a-z]*\)[_0-9]*: *([0-9a-f]*)/\1/; s/ *$//'
 }
 
+events_of_group()
+{
+	grep -h perf_bpf_probe "${tracefs}/uprobe_events" "${tracefs}/kprobe_events" 2> /dev/null
+}
+
 # none_left WHEN: no event of the group
 none_left()
 {
-	! grep -h perf_bpf_probe "${tracefs}/uprobe_events" "${tracefs}/kprobe_events" \
-		2> /dev/null || fail "an event is left $1"
+	! events_of_group || fail "an event is left $1"
+}
+
+# none_left_soon WHEN: when perf is gone, which had no time to wait for that
+none_left_soon()
+{
+	for ((i = 0; i < 100; i++)); do
+		events_of_group > /dev/null || break
+		sleep 0.1
+	done
+	none_left "$1"
+	# it ends when it has removed the last event; it may wait to be reaped then
+	for ((i = 0; i < 100; i++)); do
+		pgrep -r D,R,S -x perf-bpf-probes > /dev/null || return 0
+		sleep 0.1
+	done
+	fail "a process is left $1"
 }
 
 # Each program returns 1 if its arguments are what main() passed, so that nothing would be
@@ -240,6 +260,36 @@ build string <<- 'EOF'
 	}
 EOF
 same "a string, and a program that drops" "$(record string)" 'name name="first"'
+
+# Each value but 0 keeps the sample, whichever return of the program it is from. What its
+# subprograms return is their own.
+seed=$$
+RANDOM=${seed}
+values=(0 1 2 4096 -2 0x80000000 $((RANDOM * 2)) $((RANDOM << 16)) $((-RANDOM)))
+echo "seed ${seed}: the program returns ${values[*]}"
+letters=({a..z})
+kept=
+for i in "${!values[@]}"; do
+	name=keep${letters[i]}
+	((values[i])) && kept+="${name} value=11"$'\n'
+	cat <<- EOF
+		SEC("exec=" PROGRAM ";${name}=in_first value")
+		int ${name}(void *ctx, int err, long value)
+		{
+			if (value == 12)
+				return 1;
+			return twice(value) == 22 ? ${values[i]} : 0;
+		}
+	EOF
+done > "${dir}/programs"
+build returns <<- EOF
+	static __attribute__((noinline)) int twice(long value)
+	{
+		return value * 2;
+	}
+	$(cat "${dir}/programs")
+EOF
+same "values that a program returns" "$(record returns | sort)" "${kept%$'\n'}"
 
 # Memory that cannot be read: the flag is 1 and the arguments are 0
 build fault <<- 'EOF'
@@ -378,8 +428,90 @@ for text in "R[0-9] invalid mem access 'scalar'" \
 done
 none_left "behind a program that was refused"
 
+# The number of parameters
+build few <<- 'EOF'
+	SEC("exec=" PROGRAM ";few=in_first value")
+	int few(void *ctx, long value)
+	{
+		return value == 11;
+	}
+EOF
+perf record -o "${dir}/data" -e "${dir}/few.bpf.o" -- "${program}" > "${dir}/log" 2>&1 &&
+	fail "a program without the error flag is recorded"
+grep -q 'has 2 parameters.*an error flag' "${dir}/log" || fail "$(cat "${dir}/log")"
+build context <<- 'EOF'
+	SEC("exec=" PROGRAM ";context=in_first value")
+	int context(void *ctx)
+	{
+		return 1;
+	}
+EOF
+same "the context alone" "$(record context)" "context value=11"
+
+# Children that are forked while perf starts: those that a plain event sees, which is opened
+# and disabled behind that of the program, the program has seen as well
+cat > "${dir}/forker.c" <<- 'EOF'
+	#include <sys/wait.h>
+	#include <unistd.h>
+
+	__attribute__((noinline, noclone)) void take(long value)
+	{
+		asm volatile("" :: "r" (value) : "memory");
+	}
+
+	int main(void)
+	{
+		for (;;) {
+			if (!fork()) {
+				for (int i = 0; i < 20; i++) {
+					take(getpid());
+					usleep(100000);
+				}
+				_exit(0);
+			}
+			usleep(10000);
+			while (waitpid(-1, NULL, WNOHANG) > 0)
+				continue;
+		}
+	}
+EOF
+gcc -O2 -g -o "${dir}/forker" "${dir}/forker.c"
+sed -i '/FORKER/d' "${dir}/start.h"
+echo "#define FORKER \"${dir}/forker\"" >> "${dir}/start.h"
+build take <<- 'EOF'
+	SEC("exec=" FORKER ";take=take value")
+	int take(void *ctx, int err, long value)
+	{
+		return value != 0;
+	}
+EOF
+perf probe -q -x "${dir}/forker" "${group}:plain=take value" 2> /dev/null
+"${dir}/forker" &
+forker=$!
+sleep 0.5
+perf record -q -o "${dir}/data" -e "${dir}/take.bpf.o" -e "${group}:plain" -p "${forker}" \
+	-- sleep 2 > "${dir}/log" 2>&1 || fail "perf record -p: $(cat "${dir}/log")"
+kill "${forker}"
+pkill -f "${dir}/forker" || true
+wait "${forker}" 2> /dev/null || true
+perf script -i "${dir}/data" -F pid,event 2> /dev/null |
+	awk -v plain="${group}:plain:" '
+		$2 == plain { hits[$1]++; next }
+		{ seen[$1] }
+		END {
+			# not one that has run only between the ends of the two events
+			for (pid in hits) {
+				nr += hits[pid] > 3
+				missing += hits[pid] > 3 && !(pid in seen)
+			}
+			print (nr > 30), missing + 0
+		}' > "${dir}/counts"
+same "more than 30 children, and those that the program has missed" \
+	"$(cat "${dir}/counts")" "1 0"
+perf probe -q -d "${group}:*" > /dev/null 2>&1
+
 suffix=$$	# of this test's sleeps, which outlive a perf that is killed
-# Signals: INT ends the recording, KILL leaves events that the next perf removes
+# However perf ends
 for signal in INT TERM HUP KILL; do
 	perf record -q -o "${dir}/data" -e "${dir}/values.bpf.o" -a -- sleep "61.${suffix}" \
 		> "${dir}/log" 2>&1 &
@@ -393,15 +525,29 @@ for signal in INT TERM HUP KILL; do
 	((perf_fds > 5)) || fail "perf record has no programs: $(cat "${dir}/log")"
 	kill -"${signal}" "${perf}"
 	wait "${perf}" 2> /dev/null || true
-	[[ ${signal} == KILL ]] || none_left "behind SIG${signal}"
+	none_left_soon "behind SIG${signal}"
 done
 pkill -KILL -f "sleep 61.${suffix}" || true
-same "the next one after SIGKILL" "$(record fault | sed 's/ .*//')" fault
-none_left "behind the next perf"
 
-# A signal in a thread, while another one waits for samples
+# Whenever it ends, in its first second or so
+for ((n = 0; n < 12; n++)); do
+	signals=(INT TERM KILL QUIT)
+	signal=${signals[RANDOM % 4]}
+	delay=0.$((RANDOM % 900 + 100))
+	perf record -q -o "${dir}/data" -e "${dir}/values.bpf.o" -- sleep 2 > "${dir}/log" 2>&1 &
+	sleep "${delay}"
+	kill -"${signal}" $! || true
+	wait $! 2> /dev/null || true
+	none_left_soon "behind SIG${signal} after ${delay} s"
+done
+
+# A thread is ended, while another one waits for samples
 perf top --stdio -d 1 -e "${dir}/fault.bpf.o" 2> /dev/null < /dev/null | head -n 3 > "${dir}/log"
-none_left "behind perf top and SIGPIPE"
+none_left_soon "behind perf top and SIGPIPE"
+
+# An option behind the event is wrong
+perf record -e "${dir}/fault.bpf.o" --no-such-option > "${dir}/log" 2>&1 || true
+none_left_soon "behind a wrong option"
 
 # Two at once have events of the same name, and the second one leaves that of the first,
 # as it is: with each of its points

@@ -164,6 +164,27 @@ same "functions of vmlinux" \
 	'opened: dfd=-100 name="/nowhere/there"'
 grep -q 'failed:.* ret=-2$' "${dir}/said" || fail "no failed open: $(cat "${dir}/said")"
 
+# The kernel runs no program while a map is updated: that is told
+build updated <<- 'EOF'
+	SEC("updated=htab_map_update_elem")
+	int updated(void *ctx)
+	{
+		return 1;
+	}
+EOF
+map=/sys/fs/bpf/perf_updated_$$
+if command -v bpftool > /dev/null && mountpoint -q /sys/fs/bpf &&
+   bpftool map create "${map}" type hash key 4 value 4 entries 16 name updated; then
+	perf record -o "${dir}/data" -e "${dir}/updated.bpf.o" -- bash -c "for i in 1 2 3 4 5; do
+		bpftool map update pinned ${map} key \$i 0 0 0 value 0 0 0 0; done" \
+		> "${dir}/log" 2>&1 || fail "updates of a map: $(cat "${dir}/log")"
+	rm -f "${map}"
+	same "hits while a map is updated" \
+		"$(sed -n 's/.*: updated: \([0-9]*\) hits.*have no sample.*/\1/p' "${dir}/log")" 5
+else
+	echo "no bpftool, or /sys/fs/bpf is not mounted: hits that have no sample are not tested"
+fi
+
 # A function that the kernel allows no probe in
 build refused <<- 'EOF'
 	SEC("module=" MODULE ";probe_args_*o* value")
