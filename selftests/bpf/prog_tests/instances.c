@@ -11,6 +11,7 @@
 #include <test_progs.h>
 #include "../../../include/linux/filter.h"
 #include "instances.skel.h"
+#include "instances_own.skel.h"
 #include "instances_refused.skel.h"
 #include "jump_table.skel.h"
 #include "module_kfunc.skel.h"
@@ -355,6 +356,27 @@ static __maybe_unused void test_jump_table(void)
 	if (ASSERT_OK_PTR(skel, "open"))
 		test_run(skel->obj, skel->progs.jump_table, 7);
 	jump_table__destroy(skel);
+}
+
+/* Objects of types of the program itself go into maps, which have the object's BTF. */
+static void test_own_types(const char *name)
+{
+	struct instances_own *skel = instances_own__open();
+	struct bpf_program *prog;
+
+	if (!ASSERT_OK_PTR(skel, "open"))
+		return;
+	/* clang has no tags of types before version 15 */
+	if (!strcmp(name, "own_kptr") &&
+	    btf__find_by_name_kind(bpf_object__btf(skel->obj), "kptr", BTF_KIND_TYPE_TAG) < 0) {
+		instances_own__destroy(skel);
+		test__skip();
+		return;
+	}
+	bpf_object__for_each_program(prog, skel->obj)
+		bpf_program__set_autoload(prog, !strcmp(bpf_program__name(prog), name));
+	test_run(skel->obj, bpf_object__find_program_by_name(skel->obj, name), 7);
+	instances_own__destroy(skel);
 }
 
 static void test_module_kfunc(void)
@@ -730,6 +752,7 @@ static void test_attach_all(void)
 /* not parallel: counts the files of the process and raises its limit */
 void serial_test_instances(void)
 {
+	static const char * const own_types[] = { "own_kptr", "own_list", "own_tree" };
 	libbpf_print_fn_t old_print;
 
 	test_attach_all();
@@ -738,6 +761,10 @@ void serial_test_instances(void)
 	if (test__start_subtest("jump_table"))
 		test_jump_table();
 #endif
+	for (size_t i = 0; i < ARRAY_SIZE(own_types); i++) {
+		if (test__start_subtest(own_types[i]))
+			test_own_types(own_types[i]);
+	}
 	if (test__start_subtest("module_kfunc"))
 		test_module_kfunc();
 	if (test__start_subtest("many"))

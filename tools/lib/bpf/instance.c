@@ -252,10 +252,31 @@ static void drop_btf(struct bpf_instances *set)
 }
 
 /*
+ * Can there be objects in the maps whose type is in the BTF that the maps were created with?
+ * A program with another BTF has other types, although they look the same.
+ */
+static bool maps_have_objects(const struct btf *btf)
+{
+	__u32 i, cnt = btf__type_cnt(btf);
+
+	for (i = 1; i < cnt; i++) {
+		const struct btf_type *t = btf__type_by_id(btf, i);
+		const char *tag = btf__name_by_offset(btf, t->name_off);
+
+		/* kptr, kptr_untrusted, percpu_kptr and uptr; heads of lists and trees */
+		if ((btf_is_type_tag(t) && (strstr(tag, "kptr") || !strcmp(tag, "uptr"))) ||
+		    (btf_is_decl_tag(t) && !strncmp(tag, "contains:", strlen("contains:"))))
+			return true;
+	}
+	return false;
+}
+
+/*
  * Make the BTF that names the functions of all instances, and load it into the kernel:
  * a kernel symbol has the name that BTF has for the function. Return NULL for a program
- * without BTF, whose symbol is the name that it is loaded with, and where the kernel
- * refuses it: an older one takes no dot in the name of a function.
+ * without BTF, whose symbol is the name that it is loaded with, for one that needs the
+ * BTF of the object, and where the kernel refuses it: an older one takes no dot in the name
+ * of a function.
  */
 static struct btf *make_btf(struct bpf_instances *set, const struct bpf_program *prog)
 {
@@ -263,7 +284,7 @@ static struct btf *make_btf(struct bpf_instances *set, const struct bpf_program 
 	struct btf *btf;
 	int err, nr_tags;
 
-	if (!base_id)
+	if (!base_id || maps_have_objects(bpf_object__btf(set->obj)))
 		return NULL;
 	btf = bpf_variant_new_btf(set->obj);
 	if (IS_ERR(btf))

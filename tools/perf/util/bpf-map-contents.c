@@ -48,7 +48,11 @@ static void print_bytes(const unsigned char *data, size_t size, FILE *fp)
 
 static void print_data(const struct printer *printer, __u32 type, const void *data, size_t size)
 {
-	LIBBPF_OPTS(btf_dump_type_data_opts, opts, .compact = true, .emit_zeroes = true);
+	LIBBPF_OPTS(btf_dump_type_data_opts, opts,
+		.compact = true,
+		.emit_zeroes = true,
+		.emit_strings = true,
+	);
 	int err = -ENOENT;
 
 	if (printer->types && type)
@@ -223,14 +227,14 @@ static bool is_constant(const struct bpf_map *map)
 }
 
 /**
- * bpf_object__fprintf_maps - Print what the maps of an object hold
+ * fprintf_bpf_maps - print what the maps of an object hold
  * @obj: loaded
  * @event: that its program is for, for the heading
  * @fp: where to
  *
  * Maps of types without values, as ring buffers, are named only.
  */
-void bpf_object__fprintf_maps(const struct bpf_object *obj, const char *event, FILE *fp)
+void fprintf_bpf_maps(const struct bpf_object *obj, const char *event, FILE *fp)
 {
 	LIBBPF_OPTS(btf_dump_opts, opts);
 	const struct btf *btf = bpf_object__btf(obj);

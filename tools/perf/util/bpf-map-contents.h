@@ -6,6 +6,6 @@
 
 struct bpf_object;
 
-void bpf_object__fprintf_maps(const struct bpf_object *obj, const char *event, FILE *fp);
+void fprintf_bpf_maps(const struct bpf_object *obj, const char *event, FILE *fp);
 
 #endif /* __PERF_BPF_MAP_CONTENTS_H */

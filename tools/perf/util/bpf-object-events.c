@@ -91,6 +91,7 @@ struct instance_maker {
 	const struct perf_bpf_prog	*prog;
 	struct bpf_insn			gate[PERF_BPF_GATE_INSNS];
 	int				gate_cnt;
+	bool				sleepable;
 	struct bpf_insn			*insns;		/* of the instance that is made */
 };
 
@@ -123,6 +124,21 @@ static void redirect_exits(struct bpf_insn *insns, int cnt)
 	}
 }
 
+static bool reads_memory(const struct bpf_insn *insn)
+{
+	return insn->code == (BPF_JMP | BPF_CALL) &&
+	       (insn->imm == BPF_FUNC_probe_read || insn->imm == BPF_FUNC_probe_read_user);
+}
+
+/* As a probe event does: a page that is not there is read from the file or from swap. */
+static void read_with_faults(struct bpf_insn *insns, int cnt)
+{
+	for (int i = 0; i < cnt; i++) {
+		if (reads_memory(&insns[i]))
+			insns[i].imm = BPF_FUNC_copy_from_user;
+	}
+}
+
 static struct bpf_insn *append_insns(struct bpf_insn *to, const struct bpf_insn *from, int cnt)
 {
 	memcpy(to, from, cnt * sizeof(*to));
@@ -148,6 +164,8 @@ static int make_instance(const struct bpf_program *prog __maybe_unused, __u32 id
 		return -ENOMEM;
 	end = append_insns(maker->insns, maker->gate, maker->gate_cnt);
 	end = append_insns(end, prologue->insns, prologue->cnt);
+	if (maker->sleepable)
+		read_with_faults(end - prologue->cnt, prologue->cnt);
 	end = append_insns(end, return_0_or_1, ARRAY_SIZE(return_0_or_1));
 	append_insns(end, insns, insn_cnt);
 	redirect_exits(end, maker->prog->main_cnt);
@@ -155,17 +173,65 @@ static int make_instance(const struct bpf_program *prog __maybe_unused, __u32 id
 	return 0;
 }
 
-static int instantiate(const struct perf_bpf_object *object, struct perf_bpf_prog *prog,
-		       struct instance_maker *maker)
+static bool reads_user_memory(const struct perf_bpf_prog *prog)
+{
+	for (int i = 0; prog->pev.uprobes && i < prog->nr_layouts; i++) {
+		const struct bpf_prologue *prologue = &prog->layouts[i]->prologue;
+
+		for (int j = 0; j < prologue->cnt; j++) {
+			if (reads_memory(&prologue->insns[j]))
+				return true;
+		}
+	}
+	return false;
+}
+
+static int make_instances(struct perf_bpf_prog *prog, struct instance_maker *maker)
 {
 	LIBBPF_OPTS(bpf_instances_opts, opts, .prep = make_instance, .ctx = maker);
-	int err;
 
 	maker->prog = prog;
 	prog->instances = bpf_program__instantiate(prog->prog, prog->nr_layouts, &opts);
-	if (prog->instances)
+	return prog->instances ? 0 : -errno;
+}
+
+/*
+ * Since Linux 6.0 a program on a uprobe may sleep, and read pages that are not there. It may
+ * not use all maps and helpers then: one that does is loaded as others are.
+ */
+static int make_sleepable(struct perf_bpf_prog *prog, struct instance_maker *maker)
+{
+	__u32 flags = bpf_program__flags(prog->prog);
+	libbpf_print_fn_t print;
+	int err;
+
+	if (!reads_user_memory(prog))
+		return -EOPNOTSUPP;
+	err = bpf_program__set_flags(prog->prog, flags | BPF_F_SLEEPABLE);
+	if (err)
+		return err;
+	print = libbpf_set_print(NULL);
+	maker->sleepable = true;
+	err = make_instances(prog, maker);
+	maker->sleepable = false;
+	libbpf_set_print(print);
+	if (err) {
+		bpf_program__set_flags(prog->prog, flags);
+		pr_debug("%s cannot sleep (%s): memory in pages that are not there is not read\n",
+			 bpf_program__name(prog->prog), strerror(-err));
+	}
+	return err;
+}
+
+static int instantiate(const struct perf_bpf_object *object, struct perf_bpf_prog *prog,
+		       struct instance_maker *maker)
+{
+	int err = make_sleepable(prog, maker);
+
+	if (err)
+		err = make_instances(prog, maker);
+	if (!err)
 		return 0;
-	err = -errno;
 	perf_bpf_prog__err(object, prog, "cannot be loaded: %s; libbpf's messages say why",
 			   strerror(-err));
 	return err;

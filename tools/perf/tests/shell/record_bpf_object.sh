@@ -41,7 +41,9 @@ trap cleanup EXIT
 trap 'cleanup; exit 1' TERM INT
 
 cat > "${dir}/program.c" <<- 'EOF'
+	#include <stdlib.h>
 	#include <string.h>
+	#include <sys/mman.h>
 	#include <unistd.h>
 
 	#define probed __attribute__((noinline, noclone))
@@ -91,12 +93,42 @@ cat > "${dir}/program.c" <<- 'EOF'
 		(void)state;
 	}
 
+	struct paged { struct paged *next; long value; };
+
+	probed void has_page(struct paged *first) { use(first); }
+
+	/* Values in pages of a file that nobody has touched in this mapping */
+	static void pages(void)
+	{
+		char path[] = "/tmp/perf-record-bpf-object.pages.XXXXXX";
+		char page[4096] = {};
+		int fd = mkstemp(path);
+		struct paged first = {};
+
+		unlink(path);
+		for (long i = 0; i < 16 * 32; i++) {
+			((struct paged *)page)->value = 100 + i / 32;
+			if (write(fd, page, sizeof(page)) != sizeof(page))
+				_exit(1);
+		}
+		for (int i = 0; i < 16; i++) {
+			/* one mapping each: a fault fills the pages around in */
+			first.next = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, i * 32 * 4096);
+			has_page(&first);
+		}
+	}
+
 	int main(int argc, char **argv)
 	{
 		struct item last = { .before = 1, .bits = 77, .small = -5, .name = "last" };
 		struct item item = { .before = 2, .bits = 33, .small = 300, .name = "first",
 				     .next = &last };
 		int loops = argc > 1 ? 1000000 : 1;
+
+		if (argc > 1 && !strcmp(argv[1], "pages")) {
+			pages();
+			return 0;
+		}
 
 		/* A probe cannot read a page that was not there yet */
 		use(*(volatile const char *)item.name);
@@ -150,7 +182,13 @@ record()
 
 events_of_group()
 {
-	grep -h perf_bpf_probe "${tracefs}/uprobe_events" "${tracefs}/kprobe_events" 2> /dev/null
+	grep "perf_bpf_probe.*${dir}" "${tracefs}/uprobe_events"
+}
+
+# Not one that has ended, and is waited for
+keepers()
+{
+	ps -eo stat,comm,args | grep "^[DRS][^ ]* *perf-bpf-probes .*${dir}"
 }
 
 # none_left WHEN: no event of the group
@@ -167,12 +205,11 @@ none_left_soon()
 		sleep 0.1
 	done
 	none_left "$1"
-	# it ends when it has removed the last event; it may wait to be reaped then
 	for ((i = 0; i < 100; i++)); do
-		pgrep -r D,R,S -x perf-bpf-probes > /dev/null || return 0
+		keepers > /dev/null || return 0
 		sleep 0.1
 	done
-	fail "a process is left $1"
+	fail "a process is left $1: $(keepers)"
 }
 
 # Each program returns 1 if its arguments are what main() passed, so that nothing would be
@@ -300,6 +337,40 @@ build fault <<- 'EOF'
 	}
 EOF
 same "memory that cannot be read" "$(record fault | sed 's/ .*//')" fault
+
+# Memory in pages that are not there, as a plain event reads it; by a program that may not sleep,
+# as it has a map that those may not have, the flag says that it was not read
+build pages <<- 'EOF'
+	SEC("exec=" PROGRAM ";page=has_page value=first->next->value")
+	int page(void *ctx, int err, long value)
+	{
+		return err ? 0 : value;
+	}
+EOF
+build nosleep <<- 'EOF'
+	struct {
+		int (*type)[7];		/* BPF_MAP_TYPE_STACK_TRACE */
+		int (*key_size)[4];
+		int (*value_size)[64];
+		int (*max_entries)[16];
+	} stacks SEC(".maps");
+
+	static long (*get_stackid)(void *ctx, void *map, u64 flags) = (void *)27;
+
+	SEC("exec=" PROGRAM ";page=has_page value=first->next->value")
+	int page(void *ctx, int err, long value)
+	{
+		get_stackid(ctx, &stacks, 0);
+		return err || value;
+	}
+EOF
+for name in pages nosleep; do
+	perf record -q -o "${dir}/data" -e "${dir}/${name}.bpf.o" -- "${program}" pages \
+		> "${dir}/log" 2>&1 || fail "pages that are not there: $(cat "${dir}/log")"
+	same "pages that are not there, ${name}" "$(perf script -i "${dir}/data" -F trace |
+		sed 's/.*value=//; s/ *$//' | paste -sd ' ')" \
+		"100 101 102 103 104 105 106 107 108 109 110 111 112 113 114 115"
+done
 
 # Programs run for the tasks of the recording only: another one hits the same points
 build runs <<- 'EOF'

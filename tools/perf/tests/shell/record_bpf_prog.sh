@@ -47,6 +47,7 @@ build several <<- 'EOF'
 	static long (*update)(void *map, const void *key, const void *value, u64 flags) =
 		(void *)2;
 	static u64 (*get_pid_tgid)(void) = (void *)14;
+	static long (*get_comm)(void *buf, u32 size) = (void *)16;
 
 	struct total {
 		u64 samples;
@@ -80,6 +81,7 @@ build several <<- 'EOF'
 	} ring SEC(".maps");
 
 	int dropped;
+	char last_comm[16];
 
 	SEC("perf_event")
 	int all(void *ctx)
@@ -94,6 +96,7 @@ build several <<- 'EOF'
 			__sync_fetch_and_add(&total->tasks, 1);
 		__sync_fetch_and_add(&total->samples, 1);
 		(*on_cpu)++;
+		get_comm(last_comm, sizeof(last_comm));
 		return 1;
 	}
 
@@ -143,6 +146,7 @@ on_cpus=$(said 'cpus\[\(u32\)0\] on CPU [0-9]* = \(u64\)([0-9]*)' |
 	fail "${tasks} tasks, but: $(cat "${dir}/log")"
 grep -q '^ring: its contents cannot be printed (map type ringbuf)$' "${dir}/log" ||
 	fail "nothing about the ring buffer in: $(cat "${dir}/log")"
+grep -q '^last_comm = .*"bash"$' "${dir}/log" || fail "no string in: $(cat "${dir}/log")"
 echo "a program that keeps all samples: ${samples} in ${tasks} tasks"
 perf evlist -v -i "${dir}/data" > "${dir}/log" 2>&1 || fail "perf evlist: $(cat "${dir}/log")"
 grep -q task-clock "${dir}/log" || fail "perf evlist shows no event: $(cat "${dir}/log")"
