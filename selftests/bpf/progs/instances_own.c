@@ -8,8 +8,6 @@
 #include <bpf/bpf_core_read.h>
 #include "bpf_experimental.h"
 
-#define private(name) SEC(".bss." #name) __hidden __attribute__((aligned(8)))
-
 struct own_item {
 	int value;
 };
@@ -35,10 +33,11 @@ struct {
 	__type(value, struct slot);
 } slots SEC(".maps");
 
-private(A) struct bpf_spin_lock list_lock;
-private(A) struct bpf_list_head list __contains(own_list_item, node);
-private(B) struct bpf_spin_lock tree_lock;
-private(B) struct bpf_rb_root tree __contains(own_tree_item, node);
+/* each lock is in the map of what it protects */
+struct bpf_list_head list SEC(".bss.list") __hidden __contains(own_list_item, node);
+struct bpf_spin_lock list_lock SEC(".bss.list") __hidden;
+struct bpf_rb_root tree SEC(".bss.tree") __hidden __contains(own_tree_item, node);
+struct bpf_spin_lock tree_lock SEC(".bss.tree") __hidden;
 
 SEC("tc")
 int own_kptr(struct __sk_buff *ctx)
@@ -48,7 +47,9 @@ int own_kptr(struct __sk_buff *ctx)
 	int key = 0;
 
 	slot = bpf_map_lookup_elem(&slots, &key);
-	item = slot ? bpf_obj_new(typeof(*item)) : NULL;
+	if (!slot)
+		return 3;
+	item = bpf_obj_new(typeof(*item));
 	if (!item)
 		return 1;
 	item->value = 7;

@@ -48,11 +48,8 @@ static void print_bytes(const unsigned char *data, size_t size, FILE *fp)
 
 static void print_data(const struct printer *printer, __u32 type, const void *data, size_t size)
 {
-	LIBBPF_OPTS(btf_dump_type_data_opts, opts,
-		.compact = true,
-		.emit_zeroes = true,
-		.emit_strings = true,
-	);
+	LIBBPF_OPTS(btf_dump_type_data_opts, opts, .compact = true, .emit_zeroes = true,
+		    .emit_strings = true);
 	int err = -ENOENT;
 
 	if (printer->types && type)
