@@ -14,6 +14,7 @@
  * An instance is the gate, the prologue of its layout (bpf-prologue.c), and the program.
  */
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -89,6 +90,7 @@ void perf_bpf_layout__put(struct perf_bpf_layout *layout)
 
 struct instance_maker {
 	const struct perf_bpf_prog	*prog;
+	const struct btf		*btf;
 	struct bpf_insn			gate[PERF_BPF_GATE_INSNS];
 	int				gate_cnt;
 	bool				sleepable;
@@ -106,6 +108,15 @@ static const struct bpf_insn return_0_or_1[] = {
 	BPF_MOV64_IMM(BPF_REG_0, 1),
 	BPF_EXIT_INSN(),
 };
+
+/* long, not int, of which 32 bits of the register are what is returned */
+static bool returns_64_bits(const struct bpf_program *prog, const struct btf *btf)
+{
+	int id = btf ? btf__find_by_name_kind(btf, bpf_program__name(prog), BTF_KIND_FUNC) : -1;
+	const struct btf_type *func = id < 0 ? NULL : btf__type_by_id(btf, id);
+
+	return func && btf__resolve_size(btf, btf__type_by_id(btf, func->type)->type) == 8;
+}
 
 /* @insns: @cnt of the program, with return_0_or_1 in front of @insns[0] */
 static void redirect_exits(struct bpf_insn *insns, int cnt)
@@ -167,6 +178,8 @@ static int make_instance(const struct bpf_program *prog __maybe_unused, __u32 id
 	if (maker->sleepable)
 		read_with_faults(end - prologue->cnt, prologue->cnt);
 	end = append_insns(end, return_0_or_1, ARRAY_SIZE(return_0_or_1));
+	if (returns_64_bits(maker->prog->prog, maker->btf))
+		end[-3] = BPF_JMP_IMM(BPF_JEQ, BPF_REG_0, 0, 1);
 	append_insns(end, insns, insn_cnt);
 	redirect_exits(end, maker->prog->main_cnt);
 	code->insns = maker->insns;
@@ -239,7 +252,7 @@ static int instantiate(const struct perf_bpf_object *object, struct perf_bpf_pro
 
 static int load_instances(struct perf_bpf_object *object)
 {
-	struct instance_maker maker = {};
+	struct instance_maker maker = { .btf = bpf_object__btf(object->obj), };
 	int err = bpf_object__prepare(object->obj);
 
 	if (err) {

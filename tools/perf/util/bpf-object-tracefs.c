@@ -194,14 +194,19 @@ static int start_keeper(struct perf_bpf_object *object)
 void perf_bpf_object__remove_events(struct perf_bpf_object *object)
 {
 	struct perf_bpf_keeper *keeper = object->keeper;
+	int status = -1;
 
 	if (!keeper)
 		return;
 	/* also for the workload, which may not have closed it yet */
 	shutdown(keeper->sockets[0], SHUT_RDWR);
 	close(keeper->sockets[0]);
-	while (waitpid(keeper->pid, NULL, __WCLONE) < 0 && errno == EINTR)
+	kill(keeper->pid, SIGCONT);
+	while (waitpid(keeper->pid, &status, __WCLONE) < 0 && errno == EINTR)
 		continue;
+	/* somebody has killed it */
+	if (status)
+		keeper->nr_left = remove_events(keeper);
 	if (keeper->nr_left)
 		pr_warning("%s: %d of %d events of the group %s are in use by others, and left: perf probe -d '%s:*'\n",
 			   object->path, keeper->nr_left, keeper->nr, PERF_BPF_EVENT_GROUP,
@@ -318,7 +323,7 @@ static int report_refused(const struct perf_bpf_layout *layout,
 	perf_bpf_point__scnprintf(point, at, sizeof(at));
 	perf_bpf_prog__err(layout->object, layout->prog,
 			   "the kernel refuses a probe at %s: %s%s", at, strerror(-err),
-			   partial ? ", skipped" :
+			   partial ? ", skipped" : layout->prog->pev.ntevs == 1 ? "" :
 			   "; to probe the others, begin the section with partial=yes;");
 	return partial ? 0 : err;
 }

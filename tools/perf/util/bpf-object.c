@@ -208,6 +208,20 @@ static int parse_section(const struct perf_bpf_object *object, struct perf_bpf_p
 	return err;
 }
 
+/* Return: what is wrong with a parameter, or NULL. */
+static const char *check_parameter(const struct btf *btf, __u32 id, int nr)
+{
+	const struct btf_type *type = btf__type_by_id(btf, btf__resolve_type(btf, id));
+	bool pointer = type && btf_is_ptr(type);
+	bool number = type && (btf_is_int(type) || btf_is_any_enum(type));
+
+	if (nr == 0)
+		return pointer ? NULL : "has to be a pointer, to the context";
+	if (nr == 1)
+		return number ? NULL : "has to be an integer, the error flag";
+	return number || pointer ? NULL : "has to be an integer or a pointer";
+}
+
 /*
  * A program that takes more arguments than the section names would read garbage, and one
  * without the error flag would take that for the first argument.
@@ -225,6 +239,14 @@ static int check_parameters(const struct perf_bpf_object *object, struct perf_bp
 	func = btf__type_by_id(btf, id);
 	proto = btf__type_by_id(btf, func->type);
 	nr = btf_vlen(proto);
+	for (int i = 0; i < nr; i++) {
+		const char *wrong = check_parameter(btf, btf_params(proto)[i].type, i);
+
+		if (!wrong)
+			continue;
+		perf_bpf_prog__err(object, prog, "parameter %d of the program %s", i + 1, wrong);
+		return -EINVAL;
+	}
 	/* The context alone, as programs have it that are for no arguments */
 	if (nr <= 1 || nr == prog->pev.nargs + CTX_AND_ERR)
 		return 0;
@@ -472,7 +494,7 @@ static int find_points(const struct perf_bpf_object *object, struct perf_bpf_pro
 	}
 	if (err == -ENODATA) {
 		perf_bpf_prog__err(object, prog,
-				   "no debug information. Build with -g, or for the kernel install it or name its vmlinux (--vmlinux FILE, before the event)");
+				   "no debug information. Build with -g, or for the kernel install it or name its vmlinux (--vmlinux FILE of perf record and perf probe, before the event)");
 		return err;
 	}
 	if (err) {
@@ -721,8 +743,8 @@ struct perf_bpf_object *perf_bpf_object__open(const char *path)
 	object->obj = bpf_object__open(path);
 	if (!object->obj) {
 		err = -errno;
-		pr_err("%s: cannot be opened as a BPF object file: %s\n", path,
-		       str_error_r(-err, sbuf, sizeof(sbuf)));
+		libbpf_strerror(err, sbuf, sizeof(sbuf));
+		pr_err("%s: cannot be opened as a BPF object file: %s\n", path, sbuf);
 		goto out;
 	}
 	err = add_progs(object);

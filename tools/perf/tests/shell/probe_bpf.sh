@@ -104,7 +104,7 @@ show()
 		__attribute__((section("${section}"), used))
 		int prog(${parameters})
 		{
-			return err ? 0 : number;
+			return 0;
 		}
 
 		char _license[] __attribute__((section("license"), used)) = "GPL";
@@ -179,7 +179,7 @@ refuse "${exec}take_none number" 'an argument that no point has'
 refuse "${exec}nowhere number" 'no such function'
 refuse "${exec}take_first:4711 number" 'no code on that line'
 refuse "${exec}max=2;partial=yes;take_* number" 'more than 2 points'
-refuse "${exec}max=2;take_*" 'more than 2 points' 'long number, int err'
+refuse "${exec}max=2;take_*" 'more than 2 points' 'void *ctx, int err'
 refuse "${exec}max=none;take_first number" 'max= takes a number of points'
 refuse "${exec}inlines=maybe;take_first number" 'inlines= takes yes or no'
 refuse "exec=/nowhere;take_first number" 'No such file'

@@ -320,13 +320,25 @@ for i in "${!values[@]}"; do
 	EOF
 done > "${dir}/programs"
 build returns <<- EOF
+	SEC("exec=" PROGRAM ";keepy=in_first value")
+	long keepy(void *ctx, int err, long value)
+	{
+		return value << 32;
+	}
+
+	SEC("exec=" PROGRAM ";keepz=in_first value")
+	long keepz(void *ctx, int err, long value)
+	{
+		return value - 11;
+	}
+
 	static __attribute__((noinline)) int twice(long value)
 	{
 		return value * 2;
 	}
 	$(cat "${dir}/programs")
 EOF
-same "values that a program returns" "$(record returns | sort)" "${kept%$'\n'}"
+same "values that a program returns" "$(record returns | sort)" "${kept}keepy value=11"
 
 # Memory that cannot be read: the flag is 1 and the arguments are 0
 build fault <<- 'EOF'
@@ -510,6 +522,19 @@ EOF
 perf record -o "${dir}/data" -e "${dir}/few.bpf.o" -- "${program}" > "${dir}/log" 2>&1 &&
 	fail "a program without the error flag is recorded"
 grep -q 'has 2 parameters.*an error flag' "${dir}/log" || fail "$(cat "${dir}/log")"
+for parameters in "int err, void *ctx, long value" "void *ctx, void *err, long value" \
+		  "void *ctx, int err, float value"; do
+	build few <<- EOF
+		SEC("exec=" PROGRAM ";few=in_first value")
+		int few(${parameters})
+		{
+			return 1;
+		}
+	EOF
+	perf record -o "${dir}/data" -e "${dir}/few.bpf.o" -- "${program}" > "${dir}/log" 2>&1 &&
+		fail "a program with the parameters ${parameters} is recorded"
+	grep -q 'parameter . of the program has to be' "${dir}/log" || fail "$(cat "${dir}/log")"
+done
 build context <<- 'EOF'
 	SEC("exec=" PROGRAM ";context=in_first value")
 	int context(void *ctx)
@@ -599,6 +624,16 @@ for signal in INT TERM HUP KILL; do
 	none_left_soon "behind SIG${signal}"
 done
 pkill -KILL -f "sleep 61.${suffix}" || true
+
+# If that process is killed, perf removes them
+perf record -q -o "${dir}/data" -e "${dir}/values.bpf.o" -- sleep 2 > "${dir}/log" 2>&1 &
+for ((i = 0; i < 100; i++)); do
+	keepers > /dev/null && break
+	sleep 0.1
+done
+pkill -KILL -x perf-bpf-probes -P $! || fail "no process that removes the events"
+wait $! || fail "perf record, whose other process is killed: $(cat "${dir}/log")"
+none_left "behind a process that was killed"
 
 # Whenever it ends, in its first second or so
 for ((n = 0; n < 12; n++)); do
