@@ -105,11 +105,8 @@ static int keep(void *arg)
 {
 	struct perf_bpf_keeper *keeper = arg;
 	struct pollfd perf_end = { .fd = 0, .events = POLLIN };
-	sigset_t all;
 
 	setsid();
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, NULL);
 	prctl(PR_SET_NAME, "perf-bpf-probes");
 	if (chdir("/") || dup2(keeper->sockets[1], perf_end.fd) < 0 ||
 	    syscall(__NR_close_range, 1, ~0U, 0))
@@ -122,14 +119,22 @@ static int keep(void *arg)
 
 /*
  * A child that ends without SIGCHLD, and which wait() does not wait for: perf's own is the
- * workload. Its stack is in its copy of perf's memory.
+ * workload. Its stack is in its copy of perf's memory. It begins with all signals blocked,
+ * as one of the terminal may come at once.
  */
 static int fork_keeper(struct perf_bpf_keeper *keeper)
 {
 	char stack[16384] __aligned(16);
+	sigset_t all, old;
+	int err = 0;
 
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &old);
 	keeper->pid = clone(keep, stack + sizeof(stack), /*flags=*/0, keeper);
-	return keeper->pid < 0 ? -errno : 0;
+	if (keeper->pid < 0)
+		err = -errno;
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	return err;
 }
 
 static int count_layouts(const struct perf_bpf_object *object)
@@ -176,6 +181,8 @@ static int start_keeper(struct perf_bpf_object *object)
 	if (!err) {
 		err = fork_keeper(keeper);
 		close(keeper->sockets[1]);
+		if (err)
+			close(keeper->sockets[0]);
 	}
 	if (err) {
 		pr_err("%s: no process can be started that removes its probe events: %s\n",
