@@ -138,6 +138,7 @@ static void instantiate(struct loaded *l, const char *name, int nr, int nr_per_l
 
 	if (!set)
 		die("bpf_program__instantiate");
+	bpf_program__set_autoload(prog, false);
 	for (l->nr_progs = 0; l->nr_progs < nr; l->nr_progs++)
 		l->progs[l->nr_progs] = bpf_instances__program(set, l->nr_progs);
 }

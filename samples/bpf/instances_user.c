@@ -158,6 +158,8 @@ static int run(struct bpf_object *obj)
 		return -1;
 	set = bpf_program__instantiate(prog, NR_LAYOUTS, &opts);
 	free(buf);
+	/* without a prologue it has no second argument */
+	bpf_program__set_autoload(prog, false);
 	if (!set || bpf_object__load(obj) || attach_all(set))
 		return -1;
 

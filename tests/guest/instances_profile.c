@@ -24,13 +24,16 @@ int main(int argc, char **argv)
 	);
 	static char packet[64];
 	struct bpf_instances *set;
+	struct bpf_program *prog;
 	struct bpf_object *obj;
 	__u32 i;
 
 	obj = argc == 2 ? bpf_object__open_file(argv[1], NULL) : NULL;
 	if (!obj || bpf_object__prepare(obj))
 		return 1;
-	set = bpf_program__instantiate(bpf_object__find_program_by_name(obj, "spin"), NR, &opts);
+	prog = bpf_object__find_program_by_name(obj, "spin");
+	set = bpf_program__instantiate(prog, NR, &opts);
+	bpf_program__set_autoload(prog, false);
 	if (!set || bpf_object__load(obj))
 		return 1;
 	for (i = 0; i < NR; i++) {

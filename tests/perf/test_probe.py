@@ -46,3 +46,13 @@ def test_trace_of_no_task(tmp_path: Path) -> None:
     """perf trace -p of a process that is not there."""
     result = run_perf(tmp_path, ["trace", "-p", "4194305"])
     assert result.status > 0 and "Problems parsing the target" in result.err, str(result)
+
+
+def test_no_vmlinux(tmp_path: Path) -> None:
+    """Without the kernel's debug information it is said which file is missing, though a file of
+    that name is something else."""
+    (tmp_path / "vmlinux").write_text("not the kernel\n")
+    result = run_perf(tmp_path, ["probe", "-L", "vfs_read"])
+    if result.status == 0:
+        pytest.skip("the running kernel's debug information is installed")
+    assert "No vmlinux of the running kernel is found" in result.err, str(result)

@@ -336,7 +336,6 @@ static void test_run(struct bpf_object *obj, struct bpf_program *prog, int value
 	set = instantiate(prog, NR, pass_values);
 	if (!ASSERT_OK_PTR(set, "instantiate"))
 		return;
-	bpf_program__set_autoload(prog, true);
 	if (!ASSERT_OK(bpf_object__load(obj), "load"))
 		return;
 	for (i = 0; i < NR; i++) {
@@ -438,7 +437,7 @@ static void test_order(void)
 	instance = bpf_instances__program(set, 0);
 	if (!ASSERT_OK_PTR(instance, "instance"))
 		goto out;
-	ASSERT_FALSE(bpf_program__autoload(prog), "autoload");
+	ASSERT_TRUE(bpf_program__autoload(prog), "autoload");
 	ASSERT_EQ(bpf_program__set_insns(instance, insn_buf, 1), -EBUSY, "set_insns");
 	ASSERT_EQ(bpf_program__set_flags(instance, 0), -EBUSY, "set_flags");
 	ASSERT_NULL(bpf_program__func_info(instance), "function information");

@@ -149,10 +149,22 @@ destroy:
 	uprobe_priv_stack__destroy(skel);
 }
 
+void test_uprobe_stack_too_deep(void)
+{
+	struct uprobe_priv_stack *skel = uprobe_priv_stack__open();
+
+	if (!ASSERT_OK_PTR(skel, "open"))
+		return;
+	bpf_program__set_autoload(skel->progs.single_too_deep_sleepable, true);
+	ASSERT_EQ(uprobe_priv_stack__load(skel), -EACCES, "load");
+	uprobe_priv_stack__destroy(skel);
+}
+
 void serial_test_uprobe_priv_stack(void)
 {
 	static const char * const names[] = {
-		"single", "single_sleepable", "multi", "multi_sleepable", "tail_call",
+		"single", "single_sleepable", "single_deep_sleepable", "multi",
+		"multi_sleepable", "tail_call",
 	};
 	char name[64];
 	int i;

@@ -16,7 +16,7 @@ static int wait_for_other(__u32 i, __u64 *end)
 	return *(volatile int *)&passed || bpf_ktime_get_ns() > *end;
 }
 
-static int on_uprobe(void)
+static __noinline int on_uprobe(void)
 {
 	__u64 id = bpf_get_current_pid_tgid(), end = bpf_ktime_get_ns() + WAIT_NS;
 	volatile __u64 mine[NR];
@@ -42,6 +42,25 @@ static int on_uprobe(void)
 	return 0;
 }
 
+/* A program that has more than 512 bytes in all its functions */
+static __noinline int with_more_stack(void)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+	volatile __u64 mine[NR + NR / 2];
+	int i;
+
+	for (i = 0; i < NR + NR / 2; i++)
+		mine[i] = id;
+	on_uprobe();
+	for (i = 0; i < NR + NR / 2; i++) {
+		if (mine[i] != id) {
+			wrong++;
+			break;
+		}
+	}
+	return 0;
+}
+
 SEC("uprobe")
 int single(struct pt_regs *ctx)
 {
@@ -52,6 +71,38 @@ SEC("uprobe.s")
 int single_sleepable(struct pt_regs *ctx)
 {
 	return on_uprobe();
+}
+
+SEC("uprobe.s")
+int single_deep_sleepable(struct pt_regs *ctx)
+{
+	return with_more_stack();
+}
+
+/* 4800 bytes: 8 times 512 are the limit */
+#define LEVEL(function, callee)				\
+	__weak __noinline int function(void)			\
+	{							\
+		volatile __u64 mine[60] = {};			\
+								\
+		return mine[1] + callee();			\
+	}
+
+LEVEL(level9, bpf_get_smp_processor_id)
+LEVEL(level8, level9)
+LEVEL(level7, level8)
+LEVEL(level6, level7)
+LEVEL(level5, level6)
+LEVEL(level4, level5)
+LEVEL(level3, level4)
+LEVEL(level2, level3)
+LEVEL(level1, level2)
+LEVEL(level0, level1)
+
+SEC("?uprobe.s")
+int single_too_deep_sleepable(struct pt_regs *ctx)
+{
+	return level0();
 }
 
 SEC("uprobe.multi")

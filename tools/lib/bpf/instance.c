@@ -412,9 +412,6 @@ struct bpf_instances *bpf_program__instantiate(struct bpf_program *prog, __u32 c
 	btf__free(btf);
 	if (err)
 		goto err_free;
-
-	/* its arguments may come from a prologue, without which the verifier refuses it */
-	bpf_program__set_autoload(prog, false);
 	return set;
 
 err_free:

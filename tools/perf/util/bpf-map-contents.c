@@ -7,19 +7,32 @@
  *	total[(u32)0] = (struct sum){.hits = (u64)7,.bytes = (u64)512,}
  *	per_cpu[(u32)0] on CPU 1 = (u64)5
  *	variable = (int)6
+ *	size_hist =
+ *	  [4K, 8K)                 12 |@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@|
  *
  * Types are those of the map's BTF; bytes are printed where there is none. Elements of arrays
- * that are 0, and those of CPUs, are left out: most of them are.
+ * that are 0, and those of CPUs, are left out: most of them are. Entries of other maps are
+ * sorted by their values, the greatest first, if these are integers, or else by their keys.
+ * Arrays of integers whose name says so are printed as histograms.
  */
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/kernel.h>
+#include <linux/zalloc.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include "bpf-histogram.h"
 #include "bpf-map-contents.h"
+#include "bpf-utils.h"
+
+struct entry {
+	u64			number;		/* to sort by */
+	const void		*key;
+	char			values[];	/* one, or those of the CPUs, and the key behind */
+};
 
 struct printer {
 	const struct bpf_map	*map;
@@ -28,11 +41,10 @@ struct printer {
 	struct btf_dump		*types;		/* NULL: no BTF */
 	FILE			*fp;
 	int			nr_cpus;	/* 0: one value for all */
-	int			nr_printed;
+	size_t			stride;		/* from CPU to CPU, in bytes */
 	int			err;		/* the first of the map */
-	void			*key;
-	void			*next_key;
-	void			*value;
+	struct entry		**entries;
+	int			nr_entries;
 };
 
 static void print_text(void *fp, const char *fmt, va_list ap)
@@ -48,26 +60,33 @@ static void print_bytes(const unsigned char *data, size_t size, FILE *fp)
 
 static void print_data(const struct printer *printer, __u32 type, const void *data, size_t size)
 {
-	LIBBPF_OPTS(btf_dump_type_data_opts, opts, .compact = true, .emit_zeroes = true,
-		    .emit_strings = true);
+	LIBBPF_OPTS(btf_dump_type_data_opts, opts, .compact = true, .emit_zeroes = true);
 	int err = -ENOENT;
 
+#ifdef HAVE_LIBBPF_STRINGS_SUPPORT
+	opts.emit_strings = true;
+#endif
 	if (printer->types && type)
 		err = btf_dump__dump_type_data(printer->types, type, data, size, &opts);
 	if (err < 0)
 		print_bytes(data, size, printer->fp);
 }
 
-static void print_value(struct printer *printer, const void *value, int cpu)
+static void print_key(const struct printer *printer, const void *key)
 {
 	fprintf(printer->fp, "%s[", printer->name);
-	print_data(printer, bpf_map__btf_key_type_id(printer->map), printer->key,
+	print_data(printer, bpf_map__btf_key_type_id(printer->map), key,
 		   bpf_map__key_size(printer->map));
+}
+
+static void print_value(const struct printer *printer, const struct entry *entry, int cpu)
+{
+	print_key(printer, entry->key);
 	fprintf(printer->fp, cpu < 0 ? "] = " : "] on CPU %d = ", cpu);
-	print_data(printer, bpf_map__btf_value_type_id(printer->map), value,
+	print_data(printer, bpf_map__btf_value_type_id(printer->map),
+		   entry->values + max(cpu, 0) * printer->stride,
 		   bpf_map__value_size(printer->map));
 	fprintf(printer->fp, "\n");
-	printer->nr_printed++;
 }
 
 static bool is_zero(const unsigned char *data, size_t size)
@@ -86,32 +105,89 @@ static bool is_array(const struct bpf_map *map)
 	return type == BPF_MAP_TYPE_ARRAY || type == BPF_MAP_TYPE_PERCPU_ARRAY;
 }
 
-/* A program may remove the key in the meantime. */
-static bool read_value(struct printer *printer, const void *key)
+/* Return: the size of an integer in bytes, 0 for other types. */
+static size_t size_of_number(const struct printer *printer, __u32 id)
 {
-	if (!bpf_map_lookup_elem(bpf_map__fd(printer->map), key, printer->value))
-		return true;
-	if (errno != ENOENT && !printer->err)
-		printer->err = errno;
-	return false;
+	int resolved = printer->btf ? btf__resolve_type(printer->btf, id) : -ENOENT;
+	const struct btf_type *type = resolved < 0 ? NULL : btf__type_by_id(printer->btf, resolved);
+
+	return type && btf_is_int(type) && type->size <= sizeof(u64) ? type->size : 0;
 }
 
-static void print_entry(struct printer *printer)
+static u64 read_number(const void *data, size_t size)
 {
-	size_t size = bpf_map__value_size(printer->map);
-
-	if (!read_value(printer, printer->key))
-		return;
-	if (!printer->nr_cpus) {
-		if (!is_array(printer->map) || !is_zero(printer->value, size))
-			print_value(printer, printer->value, -1);
-		return;
+	switch (size) {
+	case 1:
+		return *(const u8 *)data;
+	case 2:
+		return *(const u16 *)data;
+	case 4:
+		return *(const u32 *)data;
+	default:
+		return *(const u64 *)data;
 	}
-	for (int cpu = 0; cpu < printer->nr_cpus; cpu++) {
-		const void *value = printer->value + cpu * roundup(size, 8);
+}
 
-		if (!is_zero(value, size))
-			print_value(printer, value, cpu);
+/* Of the integers at @values, one of each CPU */
+static u64 sum_of_cpus(const struct printer *printer, const void *values, size_t size)
+{
+	u64 sum = 0;
+
+	for (int cpu = 0; cpu < max(printer->nr_cpus, 1); cpu++)
+		sum += read_number(values + cpu * printer->stride, size);
+	return sum;
+}
+
+/* Return: true if @type is an array of integers, which is printed then. */
+static bool print_histogram(const struct printer *printer, __u32 type_id, const void *key,
+			    const void *values)
+{
+	int resolved = printer->btf ? btf__resolve_type(printer->btf, type_id) : -ENOENT;
+	const struct btf_type *type = resolved < 0 ? NULL : btf__type_by_id(printer->btf, resolved);
+	const struct btf_array *array = type && btf_is_array(type) ? btf_array(type) : NULL;
+	size_t size = array ? size_of_number(printer, array->type) : 0;
+	u64 slots[BPF_HISTOGRAM_MAX_SLOTS];
+
+	if (!size || array->nelems > ARRAY_SIZE(slots))
+		return false;
+	for (__u32 i = 0; i < array->nelems; i++)
+		slots[i] = sum_of_cpus(printer, values + i * size, size);
+	if (key)
+		print_key(printer, key);
+	fprintf(printer->fp, key ? "] =\n" : "%s =\n", printer->name);
+	bpf_histogram__fprintf(slots, array->nelems, printer->fp);
+	return true;
+}
+
+/* The same for a map that is an array of integers */
+static bool print_map_as_histogram(const struct printer *printer)
+{
+	size_t size = size_of_number(printer, bpf_map__btf_value_type_id(printer->map));
+	u64 slots[BPF_HISTOGRAM_MAX_SLOTS] = {};
+
+	if (!size || !is_array(printer->map) ||
+	    bpf_map__max_entries(printer->map) > ARRAY_SIZE(slots))
+		return false;
+	for (int i = 0; i < printer->nr_entries; i++)
+		slots[*(const u32 *)printer->entries[i]->key] =
+			sum_of_cpus(printer, printer->entries[i]->values, size);
+	fprintf(printer->fp, "%s =\n", printer->name);
+	bpf_histogram__fprintf(slots, ARRAY_SIZE(slots), printer->fp);
+	return true;
+}
+
+static void print_entry(const struct printer *printer, const struct entry *entry)
+{
+	if (bpf_histogram__has_name(printer->name) &&
+	    print_histogram(printer, bpf_map__btf_value_type_id(printer->map), entry->key,
+			    entry->values))
+		return;
+	if (!printer->nr_cpus)
+		print_value(printer, entry, -1);
+	for (int cpu = 0; cpu < printer->nr_cpus; cpu++) {
+		if (!is_zero((void *)entry->values + cpu * printer->stride,
+			     bpf_map__value_size(printer->map)))
+			print_value(printer, entry, cpu);
 	}
 }
 
@@ -133,25 +209,119 @@ static bool has_values(const struct bpf_map *map)
 	       is_per_cpu(map);
 }
 
-/* A key that a program removes in the meantime begins the walk anew: as many steps as entries */
+static struct entry *new_entry(const struct printer *printer)
+{
+	size_t size = max(printer->nr_cpus, 1) * printer->stride;
+	struct entry *entry = zalloc(sizeof(*entry) + size + bpf_map__key_size(printer->map));
+
+	if (entry)
+		entry->key = entry->values + size;
+	return entry;
+}
+
+static int add_entry(struct printer *printer, struct entry *entry)
+{
+	int nr = printer->nr_entries;
+
+	if (!(nr & (nr - 1))) {
+		struct entry **entries = reallocarray(printer->entries, nr ? 2 * nr : 1,
+						      sizeof(*entries));
+
+		if (!entries)
+			return ENOMEM;
+		printer->entries = entries;
+	}
+	printer->entries[printer->nr_entries++] = entry;
+	return 0;
+}
+
+/* A program may remove the key in the meantime: then the walk begins anew. */
+static int read_entry(struct printer *printer, const void *prev, void *key)
+{
+	int fd = bpf_map__fd(printer->map), err = 0;
+	struct entry *entry;
+
+	if (bpf_map_get_next_key(fd, prev, key))
+		return errno;
+	entry = new_entry(printer);
+	if (!entry)
+		return ENOMEM;
+	memcpy((void *)entry->key, key, bpf_map__key_size(printer->map));
+	if (bpf_map_lookup_elem(fd, key, entry->values))
+		err = errno == ENOENT ? EAGAIN : errno;
+	else if (is_array(printer->map) && !printer->nr_cpus &&
+		 is_zero((void *)entry->values, bpf_map__value_size(printer->map)))
+		err = EAGAIN;
+	else
+		err = add_entry(printer, entry);
+	if (err)
+		free(entry);
+	return err == EAGAIN ? 0 : err;
+}
+
+/* As many steps as there may be entries */
+static void read_entries(struct printer *printer)
+{
+	void *key = malloc(bpf_map__key_size(printer->map)), *prev = NULL;
+	int err = key ? 0 : ENOMEM;
+
+	for (__u32 i = 0; i < bpf_map__max_entries(printer->map) && !err; i++) {
+		err = read_entry(printer, prev, key);
+		prev = key;
+	}
+	printer->err = err == ENOENT ? 0 : err;
+	free(key);
+}
+
+static int compare_entries(const void *a, const void *b, void *printer_)
+{
+	const struct entry *x = *(const struct entry **)a, *y = *(const struct entry **)b;
+	const struct printer *printer = printer_;
+
+	if (x->number != y->number)
+		return x->number > y->number ? -1 : 1;
+	return memcmp(x->key, y->key, bpf_map__key_size(printer->map));
+}
+
+static void sort_entries(struct printer *printer)
+{
+	const struct bpf_map *map = printer->map;
+	size_t value = size_of_number(printer, bpf_map__btf_value_type_id(map));
+	size_t key = size_of_number(printer, bpf_map__btf_key_type_id(map));
+
+	if (is_array(map))
+		return;
+	for (int i = 0; i < printer->nr_entries; i++) {
+		struct entry *entry = printer->entries[i];
+
+		if (value)
+			entry->number = sum_of_cpus(printer, entry->values, value);
+		else if (key)
+			entry->number = ~read_number(entry->key, key);
+	}
+	qsort_r(printer->entries, printer->nr_entries, sizeof(*printer->entries),
+		compare_entries, printer);
+}
+
 static void print_entries(struct printer *printer)
 {
-	int fd = bpf_map__fd(printer->map);
-	const void *key = NULL;
+	bool printed = false;
 
-	for (__u32 i = 0; i < bpf_map__max_entries(printer->map); i++) {
-		if (bpf_map_get_next_key(fd, key, printer->next_key)) {
-			if (errno != ENOENT && !printer->err)
-				printer->err = errno;
-			break;
-		}
-		memcpy(printer->key, printer->next_key, bpf_map__key_size(printer->map));
-		key = printer->key;
-		print_entry(printer);
-	}
-	if (!printer->nr_printed && !printer->err)
+	read_entries(printer);
+	sort_entries(printer);
+	if (!printer->nr_entries && !printer->err)
 		fprintf(printer->fp, "%s: %s\n", printer->name,
 			is_array(printer->map) ? "all elements are 0" : "no entries");
+	else if (bpf_histogram__has_name(printer->name))
+		printed = print_map_as_histogram(printer);
+	for (int i = 0; i < printer->nr_entries; i++) {
+		if (!printed)
+			print_entry(printer, printer->entries[i]);
+		free(printer->entries[i]);
+	}
+	free(printer->entries);
+	printer->entries = NULL;
+	printer->nr_entries = 0;
 }
 
 static const struct btf_type *section_of_variables(const struct printer *printer)
@@ -164,57 +334,55 @@ static const struct btf_type *section_of_variables(const struct printer *printer
 	return section && btf_is_datasec(section) ? section : NULL;
 }
 
+static void print_variable(struct printer *printer, const struct btf_var_secinfo *info,
+			   const void *section)
+{
+	const struct btf_type *var = btf__type_by_id(printer->btf, info->type);
+
+	printer->name = btf__name_by_offset(printer->btf, var->name_off);
+	if (bpf_histogram__has_name(printer->name) &&
+	    print_histogram(printer, var->type, /*key=*/NULL, section + info->offset))
+		return;
+	fprintf(printer->fp, "%s = ", printer->name);
+	print_data(printer, var->type, section + info->offset, info->size);
+	fprintf(printer->fp, "\n");
+}
+
 /* Global variables are a map of one entry, whose type is their section. */
 static void print_variables(struct printer *printer)
 {
-	const struct btf_type *section = section_of_variables(printer), *var;
-	const struct btf_var_secinfo *info;
-	__u32 zero = 0;
-	int nr;
+	const struct btf_type *section = section_of_variables(printer);
+	struct entry *entry = new_entry(printer);
 
-	if (!read_value(printer, &zero))
-		return;
-	if (!section) {
+	if (!entry || bpf_map_lookup_elem(bpf_map__fd(printer->map), entry->key, entry->values)) {
+		printer->err = entry ? errno : ENOMEM;
+	} else if (section) {
+		for (int i = 0; i < (int)btf_vlen(section); i++)
+			print_variable(printer, &btf_var_secinfos(section)[i], entry->values);
+	} else {
 		fprintf(printer->fp, "%s = ", printer->name);
-		print_bytes(printer->value, bpf_map__value_size(printer->map), printer->fp);
-		fprintf(printer->fp, "\n");
-		return;
-	}
-	info = btf_var_secinfos(section);
-	nr = btf_vlen(section);
-	for (int i = 0; i < nr; i++, info++) {
-		var = btf__type_by_id(printer->btf, info->type);
-		fprintf(printer->fp, "%s = ", btf__name_by_offset(printer->btf, var->name_off));
-		print_data(printer, var->type, printer->value + info->offset, info->size);
+		print_bytes((void *)entry->values, bpf_map__value_size(printer->map), printer->fp);
 		fprintf(printer->fp, "\n");
 	}
+	free(entry);
 }
 
 static void print_map(struct printer *printer)
 {
 	const struct bpf_map *map = printer->map;
-	size_t size = roundup(bpf_map__value_size(map), 8);
 
 	printer->err = 0;
-	printer->nr_printed = 0;
+	printer->stride = roundup(bpf_map__value_size(map), 8);
 	printer->nr_cpus = is_per_cpu(map) ? libbpf_num_possible_cpus() : 0;
-	printer->key = malloc(bpf_map__key_size(map));
-	printer->next_key = malloc(bpf_map__key_size(map));
-	printer->value = calloc(max(printer->nr_cpus, 1), size);
-	if (!printer->key || !printer->next_key || !printer->value)
-		printer->err = ENOMEM;
-	else if (printer->nr_cpus < 0)
+	if (printer->nr_cpus < 0)
 		printer->err = -printer->nr_cpus;
 	else if (bpf_map__is_internal(map))
 		print_variables(printer);
 	else
 		print_entries(printer);
 	if (printer->err)
-		fprintf(printer->fp, "%s: cannot be read: %s\n", printer->name,
+		fprintf(printer->fp, "%s: cannot be read: %s\n", bpf_map__name(map),
 			strerror(printer->err));
-	free(printer->key);
-	free(printer->next_key);
-	free(printer->value);
 }
 
 /* .rodata cannot have changed. */

@@ -62,6 +62,9 @@ void perf_bpf_object__put(struct perf_bpf_object *object)
 {
 	if (--object->users)
 		return;
+	for (int i = 0; i < object->nr_links; i++)
+		bpf_link__destroy(object->links[i]);
+	free(object->links);
 	perf_bpf_object__put_gate(object);
 	for (int i = 0; i < object->nr_progs; i++) {
 		report_misses(object, &object->progs[i]);
@@ -243,10 +246,59 @@ static int instantiate(const struct perf_bpf_object *object, struct perf_bpf_pro
 
 	if (err)
 		err = make_instances(prog, maker);
+	/* not as it is, without a prologue */
 	if (!err)
-		return 0;
+		return bpf_program__set_autoload(prog->prog, false);
 	perf_bpf_prog__err(object, prog, "cannot be loaded: %s; libbpf's messages say why",
 			   strerror(-err));
+	return err;
+}
+
+static bool is_at_probe_point(const struct perf_bpf_object *object,
+			      const struct bpf_program *prog)
+{
+	for (int i = 0; i < object->nr_progs; i++) {
+		if (object->progs[i].prog == prog)
+			return true;
+	}
+	return false;
+}
+
+/* libbpf has no way for those that other programs call, nor for SEC("perf_event"). */
+static int attach_other(struct perf_bpf_object *object, const struct bpf_program *prog)
+{
+	struct bpf_link *link = bpf_program__attach(prog);
+	int err = link ? 0 : -errno;
+
+	if (link)
+		object->links[object->nr_links++] = link;
+	else if (err == -EOPNOTSUPP)
+		pr_warning("%s: %s, SEC(\"%s\"), is not attached%s\n", object->path,
+			   bpf_program__name(prog), bpf_program__section_name(prog),
+			   bpf_program__type(prog) != BPF_PROG_TYPE_PERF_EVENT ? "" :
+			   "; for samples of an event, put it behind that: -e EVENT --bpf-prog FILE");
+	else
+		pr_err("%s: %s, SEC(\"%s\"), cannot be attached: %s\n", object->path,
+		       bpf_program__name(prog), bpf_program__section_name(prog),
+		       strerror(-err));
+	return err == -EOPNOTSUPP ? 0 : err;
+}
+
+/* What is beside them, for tracepoints and the like, runs until the events are deleted. */
+static int attach_others(struct perf_bpf_object *object)
+{
+	struct bpf_program *prog;
+	int nr = 0, err = 0;
+
+	bpf_object__for_each_program(prog, object->obj)
+		nr++;
+	object->links = calloc(nr, sizeof(*object->links));
+	if (!object->links)
+		return -ENOMEM;
+	bpf_object__for_each_program(prog, object->obj) {
+		if (!err && !is_at_probe_point(object, prog) && bpf_program__autoload(prog))
+			err = attach_other(object, prog);
+	}
 	return err;
 }
 
@@ -266,6 +318,8 @@ static int load_instances(struct perf_bpf_object *object)
 	free(maker.insns);
 	if (!err)
 		err = bpf_object__load(object->obj);
+	if (!err)
+		err = attach_others(object);
 	object->loaded = !err;
 	return err;
 }

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <linux/compiler.h>
 #include <stdbool.h>
-#include "bpf-utils.h"
 
 struct bpf_insn;
 struct evsel;
@@ -15,11 +14,9 @@ struct perf_thread_map;
 
 #define PERF_BPF_GATE_INSNS	20
 
-/* bpf_program__instantiate() is in libbpf 1.8 */
-#ifdef HAVE_BPF_SKEL
-#if LIBBPF_CURRENT_VERSION_GEQ(1, 8)
+/* It needs bpf_program__instantiate() */
+#if defined(HAVE_BPF_SKEL) && defined(HAVE_LIBBPF_INSTANTIATE)
 #define HAVE_BPF_OBJECT_EVENTS
-#endif
 #endif
 
 #ifdef HAVE_BPF_OBJECT_EVENTS

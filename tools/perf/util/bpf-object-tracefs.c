@@ -306,30 +306,62 @@ out:
 	return err;
 }
 
-/* Return: 0 or -errno of the kernel. */
-static int write_point(struct probe_trace_event *point, int fd)
+/*
+ * What the kernel says of a command, since Linux 5.2:
+ *
+ *	[  12.345678] trace_kprobe: error: REASON
+ *	  Command: COMMAND
+ *	                 ^
+ */
+static void read_reason(const char *command, char *reason, size_t size)
+{
+	char *path = get_tracing_file("error_log"), *line = NULL, *text;
+	FILE *fp = path ? fopen(path, "r") : NULL;
+	char last[128] = "";
+	size_t alloc = 0;
+
+	reason[0] = '\0';
+	while (fp && getline(&line, &alloc, fp) > 0) {
+		strim(line);
+		text = strstr(line, ": error: ");
+		if (line[0] == '[' && text)
+			scnprintf(last, sizeof(last), " (%s)", text + strlen(": error: "));
+		text = strstr(line, "Command: ");
+		if (text && !strcmp(text + strlen("Command: "), command))
+			scnprintf(reason, size, "%s", last);
+	}
+	free(line);
+	if (fp)
+		fclose(fp);
+	put_tracing_file(path);
+}
+
+/* Return: 0 or -errno of the kernel, with its reason if it gives one. */
+static int write_point(struct probe_trace_event *point, int fd, char *reason, size_t size)
 {
 	char *command = synthesize_probe_trace_command(point);
 	int err = 0;
 
 	if (!command)
 		return -ENOMEM;
-	if (write(fd, command, strlen(command)) < 0)
+	if (write(fd, command, strlen(command)) < 0) {
 		err = -errno;
+		read_reason(command, reason, size);
+	}
 	free(command);
 	return err;
 }
 
 /* Return: 0 if the program may run without the point. */
 static int report_refused(const struct perf_bpf_layout *layout,
-			  const struct probe_trace_event *point, int err)
+			  const struct probe_trace_event *point, int err, const char *reason)
 {
 	bool partial = layout->prog->partial && err != -ENOMEM;
 	char at[256];
 
 	perf_bpf_point__scnprintf(point, at, sizeof(at));
 	perf_bpf_prog__err(layout->object, layout->prog,
-			   "the kernel refuses a probe at %s: %s%s", at, strerror(-err),
+			   "the kernel refuses a probe at %s: %s%s%s", at, strerror(-err), reason,
 			   partial ? ", skipped" : layout->prog->pev.ntevs == 1 ? "" :
 			   "; to probe the others, begin the section with partial=yes;");
 	return partial ? 0 : err;
@@ -342,11 +374,12 @@ static int add_points(struct perf_bpf_layout *layout, int fd)
 
 	for (int i = 0; i < layout->nr_points; i++) {
 		struct probe_trace_event *point = layout->points[i];
-		int err = write_point(point, fd);
+		char reason[128] = "";
+		int err = write_point(point, fd, reason, sizeof(reason));
 
 		if (!err)
 			layout->points[nr++] = point;
-		else if (report_refused(layout, point, err))
+		else if (report_refused(layout, point, err, reason))
 			return err;
 	}
 	layout->nr_points = nr;

@@ -37,6 +37,7 @@
 #include "../../../kernel/bpf/disasm.h"
 #include "bpf-object.h"
 #include "bpf-prologue.h"
+#include "bpf-variables.h"
 #include "debug.h"
 #include "event.h"
 #include "probe-event.h"
@@ -72,7 +73,8 @@ static int parse_yes_no(const char *value, bool *yes)
 
 static int set_target(struct perf_bpf_prog *prog, const char *target, bool uprobes)
 {
-	free(prog->pev.target);
+	if (prog->pev.target)
+		return -EEXIST;
 	/* As perf probe -x and -m: a path is made absolute, a module's name is kept */
 	if (uprobes || strchr(target, '/'))
 		prog->pev.target = realpath(target, NULL);
@@ -129,6 +131,17 @@ static const struct key {
 	{ "partial", "yes or no", set_partial },
 };
 
+static bool is_key(const char *text)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		size_t len = strlen(keys[i].name);
+
+		if (!strncmp(text, keys[i].name, len) && text[len] == '=')
+			return true;
+	}
+	return false;
+}
+
 /* @text: "KEY=VALUE" */
 static int set_key(const struct perf_bpf_object *object, struct perf_bpf_prog *prog, char *text)
 {
@@ -145,6 +158,7 @@ static int set_key(const struct perf_bpf_object *object, struct perf_bpf_prog *p
 		err = keys[i].set(prog, value);
 		if (err)
 			perf_bpf_prog__err(object, prog, "%s=%s: %s; %s= takes %s", text, value,
+					   err == -EEXIST ? "a program or module is named already" :
 					   str_error_r(-err, sbuf, sizeof(sbuf)), text,
 					   keys[i].values);
 		return err;
@@ -158,8 +172,15 @@ static int set_key(const struct perf_bpf_object *object, struct perf_bpf_prog *p
 static int parse_definition(const struct perf_bpf_object *object, struct perf_bpf_prog *prog,
 			    const char *definition)
 {
-	int err = parse_perf_probe_command(definition, &prog->pev);
+	int err;
 
+	if (is_key(definition)) {
+		perf_bpf_prog__err(object, prog,
+				   "there is no probe point; a ';' ends '%s', and FUNCTION or FILE:LINE follows",
+				   definition);
+		return -EINVAL;
+	}
+	err = parse_perf_probe_command(definition, &prog->pev);
 	if (err) {
 		perf_bpf_prog__err(object, prog,
 				   "'%s' is not a probe definition; see PROBE SYNTAX in perf-probe(1)",
@@ -264,11 +285,6 @@ static int perf_bpf_prog__init(const struct perf_bpf_object *object,
 	prog->prog = bpf_prog;
 	prog->main_cnt = bpf_program__insn_cnt(bpf_prog);
 	prog->max_points = MAX_POINTS;
-	if (bpf_program__type(bpf_prog) != BPF_PROG_TYPE_UNSPEC) {
-		perf_bpf_prog__err(object, prog,
-				   "libbpf attaches programs of such sections; for a probe point of perf write SEC(\"func=FUNCTION\")");
-		return -EINVAL;
-	}
 	err = parse_section(object, prog);
 	if (!err)
 		err = check_parameters(object, prog);
@@ -417,21 +433,24 @@ static int convert_points(struct perf_bpf_prog *prog)
 
 	probe_conf.max_probes = prog->max_points;
 	probe_conf.no_inlines = prog->no_inlines;
+	probe_conf.quiet_args = true;
 	err = convert_perf_probe_events(&prog->pev, 1);
 	probe_conf = saved;
 	return err;
 }
 
-/* "vfs_read+12", or "inlined at vfs_read+12" */
+/* "vfs_read+12", or "inlined FUNCTION at vfs_read+12" */
 int perf_bpf_point__scnprintf(const struct probe_trace_event *point, char *buf, size_t size)
 {
 	const struct probe_trace_point *at = &point->point;
+	const char *function = at->function ?: at->symbol;
 	int len = 0;
 
-	if (at->realname && (!at->symbol || strcmp(at->realname, at->symbol)))
-		len = scnprintf(buf, size, "%s at ", at->realname);
-	if (at->symbol)
-		return len + scnprintf(buf + len, size - len, "%s+%lu", at->symbol, at->offset);
+	if (at->realname && (!function || strcmp(at->realname, function)))
+		len = scnprintf(buf, size, "inlined %s at ", at->realname);
+	if (function)
+		return len + scnprintf(buf + len, size - len, "%s+%lu", function,
+				       at->function ? at->function_offset : at->offset);
 	return len + scnprintf(buf + len, size - len, "0x%" PRIx64, at->address);
 }
 
@@ -525,6 +544,44 @@ static bool is_event_name_shared(const struct perf_bpf_object *object,
 	return false;
 }
 
+/* The only function that has points of a layout, NULL if there are several */
+static const char *function_of_layout(const struct perf_bpf_layout *layout)
+{
+	const char *function = NULL;
+
+	for (int i = 0; i < layout->nr_points; i++) {
+		const struct probe_trace_point *at = &layout->points[i]->point;
+		const char *other = at->function ?: at->symbol;
+
+		if (!other || (function && strcmp(function, other)))
+			return NULL;
+		function = other;
+	}
+	return function;
+}
+
+/* NAME_FUNCTION if that is one event only, and no longer than events may be; or NAME_NUMBER */
+static char *name_of_several(const struct perf_bpf_prog *prog, int nr, const char *name)
+{
+	const char *function = function_of_layout(prog->layouts[nr]);
+	char *event;
+
+	for (int i = 0; function && i < prog->nr_layouts; i++) {
+		const char *other = i == nr ? NULL : function_of_layout(prog->layouts[i]);
+
+		if (other && !strcmp(function, other))
+			function = NULL;
+	}
+	if (function && strlen(name) + strlen(function) + 1 < MAX_EVENT_NAME_LEN) {
+		if (asprintf(&event, "%s_%s", name, function) < 0)
+			return NULL;
+		/* as clones have in their names */
+		strreplace(event, '.', '_');
+		return event;
+	}
+	return asprintf(&event, "%s_%d", name, nr + 1) < 0 ? NULL : event;
+}
+
 static int name_point(struct probe_trace_event *point, const char *event)
 {
 	free(point->group);
@@ -561,7 +618,7 @@ int perf_bpf_layout__set_event(struct perf_bpf_layout *layout, const char *event
 	return err;
 }
 
-/* The event is named as the section says, or as the program; NAME_1, ... for several. */
+/* The event is named as the section says, or as the program. */
 static int name_events(const struct perf_bpf_object *object, struct perf_bpf_prog *prog)
 {
 	const char *name = prog->pev.event && !is_event_name_shared(object, prog) ?
@@ -569,11 +626,10 @@ static int name_events(const struct perf_bpf_object *object, struct perf_bpf_pro
 	int err = 0;
 
 	for (int i = 0; i < prog->nr_layouts && !err; i++) {
-		char *event;
-		int len = prog->nr_layouts == 1 ? asprintf(&event, "%s", name)
-						: asprintf(&event, "%s_%d", name, i + 1);
+		char *event = prog->nr_layouts == 1 ? strdup(name) :
+			      name_of_several(prog, i, name);
 
-		if (len < 0)
+		if (!event)
 			return -ENOMEM;
 		err = perf_bpf_layout__set_event(prog->layouts[i], event);
 		free(event);
@@ -614,10 +670,12 @@ static int fprintf_layout(const struct perf_bpf_layout *layout, unsigned int fla
 {
 	for (int i = 0; i < layout->nr_points; i++) {
 		char *command = synthesize_probe_trace_command(layout->points[i]);
+		char at[256];
 
 		if (!command)
 			return -ENOMEM;
-		fprintf(fp, "%s\n", command);
+		perf_bpf_point__scnprintf(layout->points[i], at, sizeof(at));
+		fprintf(fp, "# %s:\n%s\n", at, command);
 		free(command);
 	}
 	if (flags & PERF_BPF_OBJECT_INSNS)
@@ -699,21 +757,30 @@ int perf_bpf_object__find_points(struct perf_bpf_object *object)
 	return err;
 }
 
+/* Not one whose section is libbpf's, as SEC("tp/..."), and not an optional one, SEC("?...") */
+static bool is_at_probe_point(const struct bpf_program *prog)
+{
+	return bpf_program__type(prog) == BPF_PROG_TYPE_UNSPEC && bpf_program__autoload(prog);
+}
+
 static int add_progs(struct perf_bpf_object *object)
 {
 	struct bpf_program *prog;
 	int nr = 0, err;
 
 	bpf_object__for_each_program(prog, object->obj)
-		nr++;
+		nr += is_at_probe_point(prog);
 	if (!nr) {
-		pr_err("%s: has no BPF program\n", object->path);
+		pr_err("%s: has no BPF program at a probe point, as SEC(\"func=FUNCTION\"). Programs of libbpf's sections are attached beside such ones, SEC(\"perf_event\") is for --bpf-prog\n",
+		       object->path);
 		return -ENOENT;
 	}
 	object->progs = calloc(nr, sizeof(*object->progs));
 	if (!object->progs)
 		return -ENOMEM;
 	bpf_object__for_each_program(prog, object->obj) {
+		if (!is_at_probe_point(prog))
+			continue;
 		err = perf_bpf_prog__init(object, &object->progs[object->nr_progs++], prog);
 		if (err)
 			return err;
@@ -724,10 +791,11 @@ static int add_progs(struct perf_bpf_object *object)
 /**
  * perf_bpf_object__open - Read the programs of a BPF object file
  * @path: of the file
+ * @values: of its variables, "VARIABLE=VALUE,...", or NULL
  *
  * Return: the object, or NULL with errno set and a message printed.
  */
-struct perf_bpf_object *perf_bpf_object__open(const char *path)
+struct perf_bpf_object *perf_bpf_object__open(const char *path, const char *values)
 {
 	struct perf_bpf_object *object = zalloc(sizeof(*object));
 	char sbuf[STRERR_BUFSIZE];
@@ -747,7 +815,9 @@ struct perf_bpf_object *perf_bpf_object__open(const char *path)
 		pr_err("%s: cannot be opened as a BPF object file: %s\n", path, sbuf);
 		goto out;
 	}
-	err = add_progs(object);
+	err = values ? bpf_variables__set(object->obj, path, values) : 0;
+	if (!err)
+		err = add_progs(object);
 	if (!err)
 		return object;
 out:

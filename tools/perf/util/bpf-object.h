@@ -10,6 +10,7 @@
 #include "probe-event.h"
 
 struct bpf_instances;
+struct bpf_link;
 struct bpf_object;
 struct perf_bpf_keeper;
 struct probe_gate_bpf;
@@ -70,10 +71,12 @@ struct perf_bpf_object {
 	bool			in_tasks;	/* programs run in marked tasks, not in all */
 	pid_t			marked;		/* the first of them */
 	bool			loaded;
+	struct bpf_link		**links;	/* of the programs that libbpf attaches */
+	int			nr_links;
 };
 
 #ifdef HAVE_LIBBPF_SUPPORT
-struct perf_bpf_object *perf_bpf_object__open(const char *path);
+struct perf_bpf_object *perf_bpf_object__open(const char *path, const char *values);
 int perf_bpf_object__find_points(struct perf_bpf_object *object);
 int perf_bpf_object__fprintf(const struct perf_bpf_object *object, unsigned int flags,
 			     FILE *fp);

@@ -24,6 +24,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include "bpf-sample-prog.h"
+#include "bpf-variables.h"
 #include "debug.h"
 #include "evsel.h"
 #include "perf_api_probe.h"
@@ -32,6 +33,7 @@
 struct perf_bpf_sample_prog {
 	char			*path;
 	char			*name;		/* NULL: the only one of the file */
+	const char		*values;	/* of its variables, NULL: none; behind path */
 	struct bpf_object	*obj;
 	struct bpf_program	*prog;
 	bool			loaded;
@@ -110,16 +112,35 @@ static int choose_program(struct perf_bpf_sample_prog *sp)
 	return -ENOENT;
 }
 
-/* "FILE" or "FILE:PROGRAM". A file's name may have a colon. */
+/* The first comma in front of VARIABLE= */
+static char *find_values(char *arg)
+{
+	while ((arg = strchr(arg, ','))) {
+		size_t len = strspn(arg + 1, "_0123456789abcdefghijklmnopqrstuvwxyz"
+					     "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+
+		if (arg[1 + len] == '=')
+			return arg;
+		arg++;
+	}
+	return NULL;
+}
+
+/* "FILE[:PROGRAM][,VARIABLE=VALUE]...". A file's name may have a comma or a colon. */
 static int parse_arg(struct perf_bpf_sample_prog *sp, const char *arg)
 {
-	char *colon;
+	char *comma, *colon;
 
 	sp->path = strdup(arg);
 	if (!sp->path)
 		return -ENOMEM;
+	comma = access(arg, F_OK) ? find_values(sp->path) : NULL;
+	if (comma) {
+		*comma = '\0';
+		sp->values = comma + 1;
+	}
 	colon = strrchr(sp->path, ':');
-	if (!colon || !access(arg, F_OK))
+	if (!colon || !access(sp->path, F_OK))
 		return 0;
 	*colon = '\0';
 	if (!colon[1])
@@ -130,7 +151,7 @@ static int parse_arg(struct perf_bpf_sample_prog *sp, const char *arg)
 
 /**
  * perf_bpf_sample_prog__new - Read a program for samples
- * @arg: "FILE" or "FILE:PROGRAM", where PROGRAM is its function or its section
+ * @arg: "FILE[:PROGRAM][,VARIABLE=VALUE]...", where PROGRAM is its function or its section
  *
  * Return: the program with one reference, or an ERR_PTR() with a message printed.
  */
@@ -154,6 +175,8 @@ struct perf_bpf_sample_prog *perf_bpf_sample_prog__new(const char *arg)
 		goto out;
 	}
 	err = choose_program(sp);
+	if (!err && sp->values)
+		err = bpf_variables__set(sp->obj, sp->path, sp->values);
 	if (!err)
 		return sp;
 out:
@@ -212,20 +235,11 @@ int perf_bpf_sample_prog__set(struct perf_bpf_sample_prog *sp, struct evsel *evs
 	return 0;
 }
 
-/**
- * perf_bpf_sample_prog__load - Load a program, if it is not loaded yet
- * @sp: the program
- *
- * Return: its file descriptor, or -errno with a message printed.
- */
-int perf_bpf_sample_prog__load(struct perf_bpf_sample_prog *sp)
+static int load_object(struct perf_bpf_sample_prog *sp)
 {
 	char sbuf[STRERR_BUFSIZE];
-	int err;
+	int err = bpf_object__load(sp->obj);
 
-	if (sp->loaded)
-		return bpf_program__fd(sp->prog);
-	err = bpf_object__load(sp->obj);
 	if (err) {
 		pr_err("--bpf-prog %s: %s cannot be loaded: %s; %s\n", sp->path,
 		       bpf_program__name(sp->prog), error_text(err, sbuf, sizeof(sbuf)),
@@ -235,6 +249,23 @@ int perf_bpf_sample_prog__load(struct perf_bpf_sample_prog *sp)
 		return err;
 	}
 	sp->loaded = true;
+	return 0;
+}
+
+/**
+ * perf_bpf_sample_prog__load - Load the program of an event, if it is not loaded yet
+ * @evsel: with a program, and its final attributes
+ *
+ * Return: the program's file descriptor, or -errno with a message printed.
+ */
+int perf_bpf_sample_prog__load(struct evsel *evsel)
+{
+	struct perf_bpf_sample_prog *sp = evsel->bpf_prog;
+	int err = sp->loaded ? 0 : load_object(sp);
+
+	if (err)
+		return err;
+	bpf_sample_fields__check(sp->prog, evsel, sp->path);
 	return bpf_program__fd(sp->prog);
 }
 
@@ -255,7 +286,7 @@ int perf_bpf_sample_prog__attach_at_open(struct evsel *evsel)
 	/* As those behind the leader of {...}:S */
 	if (!attr->sample_period)
 		return 0;
-	fd = perf_bpf_sample_prog__load(evsel->bpf_prog);
+	fd = perf_bpf_sample_prog__load(evsel);
 	if (fd < 0)
 		return fd;
 	if (perf_can_bpf_attach()) {

@@ -77,7 +77,7 @@ perf report -i "${dir}/data" --stdio --sort sym > "${dir}/report" 2> /dev/null
 rm "${dir}"/prog*
 
 # Named as their events
-for event in place_1 place_2; do
+for event in place_in_first place_in_third; do
 	grep "bpf_prog_[0-9a-f]\{16\}_${event}\$" "${dir}/report" || {
 		fail "no instance ${event}: $(cat "${dir}/report")"
 		continue

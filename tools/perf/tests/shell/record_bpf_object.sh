@@ -177,7 +177,7 @@ record()
 		return
 	}
 	perf script -i "${dir}/data" -F event,trace 2> /dev/null |
-		sed 's/^ *perf_bpf_probe:\([a-z]*\)[_0-9]*: *([0-9a-f]*)/\1/; s/ *$//'
+		sed 's/^ *perf_bpf_probe:\([a-z]*\)[_0-9a-z]*: *([0-9a-f]*)/\1/; s/ *$//'
 }
 
 events_of_group()
@@ -472,10 +472,32 @@ same "a line in the middle of a function" "$(record line)" "line n=14"
 same "a filter that passes as well" "$(record line --filter 'n == 14')" "line n=14"
 same "a filter that does not" "$(record line --filter 'n == 15')" ""
 
+# One instance at several points can tell them apart
+build points <<- 'EOF'
+	static u64 (*get_func_ip)(void *ctx) = (void *)173;
+
+	u64 first, others;
+
+	SEC("exec=" PROGRAM ";points=in_*")
+	int points(void *ctx)
+	{
+		u64 ip = get_func_ip(ctx);
+
+		if (!first)
+			first = ip;
+		else if (ip != first)
+			others++;
+		return ip > 0;
+	}
+EOF
+perf record -q -o "${dir}/data" --bpf-prog-maps -e "${dir}/points.bpf.o" -- "${program}" \
+	> "${dir}/log" 2>&1 || fail "points: $(cat "${dir}/log")"
+grep -q '^others = (u64)[1-9]' "${dir}/log" || fail "points: $(cat "${dir}/log")"
+
 # Symbols of the instances, which are named as their events
 perf record -q -a -o "${dir}/data" -e "${dir}/values.bpf.o" -- "${program}"
 perf script -i "${dir}/data" --show-bpf-events > "${dir}/log"
-for instance in place_1 place_2 place_3 place_4 fields inline; do
+for instance in place_in_first place_in_second place_in_third place_on_stack fields inline; do
 	grep -q "PERF_RECORD_KSYMBOL .* name bpf_prog_[0-9a-f]*_${instance} " "${dir}/log" ||
 		fail "no symbol of instance ${instance}"
 done
@@ -487,11 +509,135 @@ if perf record -o "${dir}/data" -e dummy --switch-output-event "${dir}/fault.bpf
 fi
 grep -q 'takes no BPF object file' "${dir}/log" || fail "$(cat "${dir}/log")"
 
-for behind in :u /config=1/; do
+for behind in :u /config=1; do
 	perf record -o "${dir}/data" -e "${dir}/values.bpf.o${behind}" -- "${program}" \
 		> "${dir}/log" 2>&1 && fail "${behind} is taken behind a BPF object file"
-	grep -q 'takes neither modifiers nor terms' "${dir}/log" || fail "$(cat "${dir}/log")"
+	grep -q 'takes no modifiers' "${dir}/log" || fail "$(cat "${dir}/log")"
 done
+cp "${dir}/values.bpf.o" "${dir}/values.o"
+perf record -o "${dir}/data" -e "${dir}/values.o" -- "${program}" > "${dir}/log" 2>&1 &&
+	fail "a name that does not end in .bpf.o is taken"
+grep -q 'which ends in .bpf.o' "${dir}/log" || fail "$(cat "${dir}/log")"
+
+# Variables: those of each type with values at random
+seed=${RANDOM}
+RANDOM=${seed}
+build variables <<- 'EOF'
+	enum kind { ZERO, FIVE = 5, MINUS = -7 };
+
+	const volatile signed char c = 1;
+	const volatile unsigned short us = 1;
+	int i;
+	const volatile u64 large;
+	const volatile _Bool flag;
+	const volatile enum kind kind;
+	char text[8] = "before";
+	const int folded = 3;
+	int many[3];
+
+	u64 seen[7];
+
+	SEC("exec=" PROGRAM ";var=in_first value")
+	int var(void *ctx, int err, long value)
+	{
+		seen[0] = c;
+		seen[1] = us;
+		seen[2] = i;
+		seen[3] = large;
+		seen[4] = flag;
+		seen[5] = kind;
+		seen[6] = text[0] == 'x' && !text[5];
+		return folded + many[0] + i;
+	}
+EOF
+vars=${dir}/variables.bpf.o
+c=$((RANDOM % 256 - 128))
+us=$((RANDOM * 2 + RANDOM % 2))
+i=$((RANDOM * 65536 - 1073741824))
+large=$(printf '0x%x%08x' "$((RANDOM + 32768))" "${RANDOM}")
+perf record -q -o "${dir}/data" --bpf-prog-maps \
+	-e "${vars}/c=${c},us=${us},i=${i},large=${large},flag=true,kind=MINUS,text=xyzab/" \
+	-- "${program}" > "${dir}/log" 2>&1 || fail "variables: $(cat "${dir}/log")"
+# as unsigned numbers, which printf makes of negative ones
+same "variables (seed ${seed})" "$(sed -n 's/^seen = (u64\[7\])\[\(.*\),\]$/\1/p' "${dir}/log")" \
+	"$(printf '%u,%u,%u,%u,1,%u,1' "${c}" "${us}" "${i}" "${large}" -7)"
+while read -r assignment text; do
+	perf record -q -o "${dir}/data" -e "${vars}/${assignment}/" -- "${program}" \
+		> "${dir}/log" 2>&1 && fail "variables: ${assignment} is taken"
+	grep -q "variables.bpf.o: .*${text}" "${dir}/log" || fail "${assignment}: $(cat "${dir}/log")"
+done <<- 'EOF'
+	c=128 does not fit
+	us=65536 does not fit
+	us=-1 is not a value of its type
+	i=2147483648 does not fit
+	large=0x10000000000000000 does not fit
+	i=five is not a value of its type
+	flag=2 is not a value of its type
+	kind=SIX is not a value of its type
+	text=12345678 does not fit
+	folded=4 declare it 'const volatile'
+	many=1 only numbers
+	nothing=1 there is no global variable 'nothing'
+	i is not VARIABLE=VALUE
+	i= is not a value of its type
+EOF
+
+# Programs that libbpf attaches, beside: they share the maps, and go with the events
+build beside <<- 'EOF'
+	int at_exec, at_point, optional;
+
+	SEC("tp/sched/sched_process_exec")
+	int exec(void *ctx)
+	{
+		__sync_fetch_and_add(&at_exec, 1);
+		return 0;
+	}
+
+	SEC("?tp/sched/sched_process_exec")
+	int not_loaded(void *ctx)
+	{
+		__sync_fetch_and_add(&optional, 1);
+		return 0;
+	}
+
+	SEC("perf_event")
+	int never(void *ctx)
+	{
+		return 0;
+	}
+
+	SEC("exec=" PROGRAM ";beside=in_first value")
+	int beside(void *ctx, int err, long value)
+	{
+		__sync_fetch_and_add(&at_point, at_exec > 0);
+		return 1;
+	}
+EOF
+perf record -o "${dir}/data" --bpf-prog-maps -e "${dir}/beside.bpf.o" -- "${program}" \
+	> "${dir}/log" 2>&1 || fail "beside: $(cat "${dir}/log")"
+grep -q '^at_exec = (int)[1-9]' "${dir}/log" && grep -q '^at_point = (int)[1-9]' "${dir}/log" &&
+	grep -q '^optional = (int)0' "${dir}/log" ||
+	fail "programs beside those at points: $(cat "${dir}/log")"
+grep -q 'beside.bpf.o: never, SEC("perf_event"), is not attached.*--bpf-prog' "${dir}/log" ||
+	fail "nothing is said of a program that does not run: $(cat "${dir}/log")"
+build cannot <<- 'EOF'
+	SEC("tp/sched/there_is_no_such_event")
+	int nowhere(void *ctx)
+	{
+		return 0;
+	}
+
+	SEC("exec=" PROGRAM ";cannot=in_first value")
+	int cannot(void *ctx, int err, long value)
+	{
+		return 1;
+	}
+EOF
+perf record -o "${dir}/data" -e "${dir}/cannot.bpf.o" -- "${program}" > "${dir}/log" 2>&1 &&
+	fail "a program that cannot be attached is recorded"
+grep -q 'cannot.bpf.o: nowhere, SEC("tp/sched/there_is_no_such_event").*cannot be attached' \
+	"${dir}/log" || fail "$(cat "${dir}/log")"
+none_left "behind programs of libbpf's"
 
 # What cannot be loaded says why, and leaves nothing behind
 build refused <<- 'EOF'
@@ -510,6 +656,26 @@ for text in "R[0-9] invalid mem access 'scalar'" \
 	grep -q "${text}" "${dir}/log" || fail "no '${text}' in: $(cat "${dir}/log")"
 done
 none_left "behind a program that was refused"
+
+# What the kernel refuses, in its words
+while read -r arguments reason; do
+	build reason <<- EOF
+		SEC("exec=" PROGRAM ";reason=in_first $(tr ';' ' ' <<< "${arguments}")")
+		int reason(void *ctx)
+		{
+			return 1;
+		}
+	EOF
+	perf record -q -o "${dir}/data" -e "${dir}/reason.bpf.o" -- "${program}" \
+		> "${dir}/log" 2>&1 && fail "'${arguments}' is recorded"
+	grep -q "the kernel refuses a probe at in_first+0: .*(.*${reason}" "${dir}/log" ||
+		fail "'${arguments}', no '${reason}' in: $(cat "${dir}/log")"
+done <<- 'EOF'
+	value;value already used
+	same=value;same=value already used
+	value=$retval not available
+EOF
+none_left "behind what the kernel refused"
 
 # The number of parameters
 build few <<- 'EOF'

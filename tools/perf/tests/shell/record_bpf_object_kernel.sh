@@ -64,7 +64,7 @@ record()
 	perf record -q -a -o "${dir}/data" "$@" -- sh -c "echo run > ${run}" \
 		> "${dir}/log" 2>&1 || fail "perf record $*: $(cat "${dir}/log")"
 	perf script -i "${dir}/data" -F event,trace 2> /dev/null |
-		sed 's/^ *[a-z_0-9]*:\([a-z]*\)[_0-9]*: *([^)]*)/\1/; s/ *$//' | LC_ALL=C sort
+		sed 's/^ *[a-z_0-9]*:\([a-z]*\)[_0-9a-z]*: *([^)]*)/\1/; s/ *$//' | LC_ALL=C sort
 }
 
 # Each program returns 1 only if its arguments are what the module passes, but for a negative

@@ -202,6 +202,174 @@ record -e '{task-clock,cpu-clock}:S' -c 1000000 --bpf-prog "${dir}/plain.bpf.o" 
 ((samples > 0)) || fail "no samples of a group: $(cat "${dir}/log")"
 grep '^plain.bss = [0-9a-f ]*$' "${dir}/log" || fail "no bytes in: $(cat "${dir}/log")"
 
+# Variables of the command line, in a file whose name has a comma; histograms; sorted entries
+build 'a,b' <<- 'EOF'
+	typedef unsigned int u32;
+	typedef unsigned long long u64;
+	#define SEC(name) __attribute__((section(name), used))
+
+	static void *(*lookup)(void *map, const void *key) = (void *)1;
+	static long (*update)(void *map, const void *key, const void *value, u64 flags) =
+		(void *)2;
+
+	const volatile int keep;
+	const volatile u64 first_value = 1, second_value = 1;
+
+	struct {
+		int (*type)[6];		/* BPF_MAP_TYPE_PERCPU_ARRAY */
+		u32 *key;
+		u64 *value;
+		int (*max_entries)[64];
+	} cpu_hist SEC(".maps");
+
+	struct {
+		int (*type)[1];		/* BPF_MAP_TYPE_HASH */
+		u32 *key;
+		u64 *value;
+		int (*max_entries)[8];
+	} by_value SEC(".maps");
+
+	struct pair {
+		u32 a, b;
+	};
+
+	struct {
+		int (*type)[1];		/* BPF_MAP_TYPE_HASH */
+		u32 *key;
+		struct pair *value;
+		int (*max_entries)[8];
+	} by_key SEC(".maps");
+
+	u64 value_hist[64], no_hist[64], histogram[2];
+
+	static int log2(u64 value)
+	{
+		int slot;
+
+		for (slot = 0; slot < 63 && value > 1; slot++)
+			value >>= 1;
+		return slot;
+	}
+
+	SEC("perf_event")
+	int values(void *ctx)
+	{
+		u32 keys[] = { 3, 1, 2 };
+		u64 numbers[] = { 20, 10, 30 };
+		u32 slot = log2(first_value);
+		u64 *counted = lookup(&cpu_hist, &slot);
+
+		value_hist[log2(first_value)] = 4;
+		value_hist[log2(second_value)] = 2;
+		if (counted)
+			*counted = 1;
+		for (int i = 0; i < 3; i++) {
+			struct pair pair = { i, i };
+
+			update(&by_value, &keys[i], &numbers[i], 0);
+			update(&by_key, &keys[i], &pair, 0);
+		}
+		return keep;
+	}
+EOF
+# power EXPONENT: 2 to it, as "4K"
+power()
+{
+	local unit=KMGTPE
+
+	((10#$1 < 10)) || unit=${unit:$(($1 / 10 - 1)):1}
+	((10#$1 >= 10)) || unit=
+	echo "$((1 << $1 % 10))${unit}"
+}
+seed=${RANDOM}
+RANDOM=${seed}
+first=$((RANDOM % 40 + 1))
+second=$((first + 1 + RANDOM % 3))
+record "${clock[@]}" --bpf-prog-maps \
+	--bpf-prog "${dir}/a,b.bpf.o,keep=1,first_value=$((1 << first)),second_value=$(((2 << second) - 1))"
+((samples > 0)) || fail "keep=1 keeps no sample: $(cat "${dir}/log")"
+echo "a histogram of 2^${first} and 2^${second}, seed ${seed}"
+bar=$(printf '%40s' '' | tr ' ' @)
+shown=$(sed -n '/^value_hist =/,/^[a-z]/p' "${dir}/log" | grep '^ ')
+[[ $(head -1 <<< "${shown}" | tr -s ' ') == \
+   " [$(power ${first}), $(power $((first + 1)))) 4 |${bar}|" &&
+   $(tail -1 <<< "${shown}" | tr -s ' ') == \
+   " [$(power ${second}), $(power $((second + 1)))) 2 |${bar:20} |" &&
+   $(wc -l <<< "${shown}") == $((second - first + 1)) ]] || fail "histogram: ${shown}"
+grep -A 1 '^cpu_hist =' "${dir}/log" | grep -q "\[$(power ${first}), .* [1-9][0-9]* |${bar}|" ||
+	fail "the histogram of CPUs: $(cat "${dir}/log")"
+grep -A 1 '^no_hist =' "${dir}/log" | grep -q 'all elements are 0' ||
+	fail "an empty histogram: $(cat "${dir}/log")"
+grep -q '^histogram = (u64\[2\])\[0,0,\]' "${dir}/log" || fail "$(cat "${dir}/log")"
+[[ $(said 'by_value\[\(u32\)([0-9])\].*' | xargs) == "2 3 1" ]] ||
+	fail "entries are not sorted by value: $(cat "${dir}/log")"
+[[ $(said 'by_key\[\(u32\)([0-9])\].*' | xargs) == "1 2 3" ]] ||
+	fail "entries are not sorted by key: $(cat "${dir}/log")"
+record "${clock[@]}" --bpf-prog "${dir}/a,b.bpf.o:values,keep=0"
+((samples == 0)) || fail "keep=0 keeps samples"
+
+# Fields that an event has no option for
+build fields <<- 'EOF'
+	#define SEC(name) __attribute__((section(name), used))
+
+	typedef unsigned int u32;
+	typedef unsigned long long u64;
+
+	/* of x86_64: the registers, sample_period, addr, and data */
+	#define ADDR 176
+	#define DATA 184
+
+	const volatile int times = 1;
+
+	static __attribute__((noinline)) int weight(void *data)
+	{
+		return *(volatile u64 *)(data + 64) > 0;
+	}
+
+	SEC("perf_event")
+	int reads(void *ctx)
+	{
+		void *data = ctx + DATA;
+		int sum = *(volatile u64 *)(ctx + ADDR) > 0;
+
+		for (int i = 0; i < times; i++)
+			sum += *(volatile u32 *)(data + 48);	/* cpu */
+		return sum + weight(data) >= 0;
+	}
+
+	SEC("perf_event")
+	int asks(void *ctx)
+	{
+		return *(volatile u64 *)(ctx + DATA) + weight(ctx + DATA) > 0;
+	}
+EOF
+if [[ $(uname -m) != x86_64 ]] || ! grep -q bpf_perf_sample_data /sys/kernel/btf/vmlinux; then
+	echo "no x86_64, or a kernel without fields of the sample: warnings of them are not tested"
+else
+	# missing OPTION...: the fields that perf says the program has none of
+	missing()
+	{
+		record "$@"
+		sed -n 's/.*: [a-z]* reads \([a-z.]*\), which is 0: .* without \(-.*\)/\1 \2/p' \
+			"${dir}/log" | xargs
+	}
+	prog=${dir}/fields.bpf.o
+	same()
+	{
+		[[ $2 == "$3" ]] || fail "$1: '$2', not '$3'"
+	}
+	same "fields of cpu-clock" "$(missing -e cpu-clock --bpf-prog "${prog}:reads")" \
+		"addr -d data.cpu --sample-cpu data.weight -W"
+	same "fields of page-faults" \
+		"$(missing -e page-faults --sample-cpu --bpf-prog "${prog}:reads")" "data.weight -W"
+	same "all fields" \
+		"$(missing -e cpu-clock -d -W --sample-cpu --bpf-prog "${prog}:reads")" ""
+	same "fields, with a filter" \
+		"$(missing -e cpu-clock -d -W --filter 'ip > 0' --bpf-prog "${prog}:reads")" \
+		"data.cpu --sample-cpu"
+	same "a program that asks" "$(missing -e cpu-clock --bpf-prog "${prog}:asks")" ""
+fi
+
 # A program that goes on to another one, a map that cannot be read, and one without entries
 build tails <<- 'EOF'
 	typedef unsigned int u32;
@@ -287,6 +455,7 @@ build wrong <<- 'EOF'
 	}
 EOF
 wrong=${dir}/wrong.bpf.o
+refused "there is no global variable 'none'" "${clock[@]}" --bpf-prog "${several}:all,none=1"
 refused 'has 2 such programs.*name one of these' "${clock[@]}" --bpf-prog "${several}"
 refused 'has no program other for perf events' "${clock[@]}" --bpf-prog "${several}:other"
 refused 'other, SEC("kprobe"): not for perf events' "${clock[@]}" --bpf-prog "${several}:no"
