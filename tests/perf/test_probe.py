@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -56,3 +58,14 @@ def test_no_vmlinux(tmp_path: Path) -> None:
     if result.status == 0:
         pytest.skip("the running kernel's debug information is installed")
     assert "No vmlinux of the running kernel is found" in result.err, str(result)
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="no compiler")
+def test_short_names(tmp_path: Path) -> None:
+    """Functions of C whose names are those of types of C++ to a demangler."""
+    functions = "".join(f"void {name}(void) {{ __asm__ volatile (\"\"); }}\n" for name in "fgdx")
+    (tmp_path / "short.c").write_text(f"{functions}int main(void) {{ return 0; }}\n")
+    subprocess.run(["gcc", "-g", "-o", "short", "short.c"], cwd=tmp_path, check=True)
+    result = run_perf(tmp_path, ["probe", "-x", "./short", "-F"])
+    assert {"d", "f", "g", "x", "main"} <= set(result.out.split()), str(result)
+    assert not {"float", "double"} & set(result.out.split()), str(result)

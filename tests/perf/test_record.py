@@ -348,3 +348,25 @@ def test_program_of_a_filter_is_soon_verified(tmp_path: Path) -> None:
     programs = re.findall(r"^prog_type:\t7$(?:.|\n)*?^verified_insns:\t(\d+)$", result.out, re.M)
     assert result.status == 0 and programs, str(result)
     assert max(map(int, programs)) < 64_000, programs
+
+
+def test_stat_record(tmp_path: Path) -> None:
+    """What perf stat records, perf stat and perf script read."""
+    result = run_perf(tmp_path, ["stat", "record", "-o", "stat.data", "-e", "page-faults", "--",
+                                 "true"])
+    assert result.status == 0, str(result)
+    result = run_perf(tmp_path, ["stat", "report", "-i", "stat.data"])
+    assert result.status == 0 and "page-faults" in result.err + result.out, str(result)
+    result = run_perf(tmp_path, ["script", "-i", "stat.data"])
+    assert result.status == 0 and "Invalid" not in result.err, str(result)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="recording all tasks needs root")
+def test_filter_that_fails(tmp_path: Path) -> None:
+    """A filter of users is not for tracepoints: nothing is recorded, instead of all tasks."""
+    result = run_perf(tmp_path, ["record", "-a", "-e", "sched:sched_switch", "-u", "daemon", "--",
+                                 "true"])
+    if "unknown tracepoint" in result.err or "can't access trace events" in result.err:
+        pytest.skip(f"no tracepoints: {result.err}")
+    assert result.status > 0 and "Failed to attach perf sample-filter program" in result.err, \
+        str(result)

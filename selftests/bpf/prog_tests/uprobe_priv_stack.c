@@ -117,6 +117,16 @@ static struct bpf_program *find(struct bpf_object *obj, const char *name, bool i
 	return bpf_instances__program(set, 0);
 }
 
+/* Where private stacks were supported, which kernels had more than 512 bytes in */
+static bool may_be_deep(void)
+{
+#if defined(__x86_64__) || defined(__aarch64__)
+	return true;
+#else
+	return false;
+#endif
+}
+
 static void test_program(const char *name, bool instance)
 {
 	struct uprobe_priv_stack *skel = uprobe_priv_stack__open();
@@ -126,6 +136,11 @@ static void test_program(const char *name, bool instance)
 
 	if (!ASSERT_OK_PTR(skel, "open"))
 		return;
+	if (strstr(name, "deep") && !may_be_deep()) {
+		test__skip();
+		goto destroy;
+	}
+	bpf_program__set_autoload(skel->progs.single_deep_sleepable, strstr(name, "deep"));
 	prog = find(skel->obj, name, instance);
 	if (!prog)
 		goto destroy;
@@ -157,6 +172,30 @@ void test_uprobe_stack_too_deep(void)
 		return;
 	bpf_program__set_autoload(skel->progs.single_too_deep_sleepable, true);
 	ASSERT_EQ(uprobe_priv_stack__load(skel), -EACCES, "load");
+	uprobe_priv_stack__destroy(skel);
+}
+
+/* Programs that tail call it keep some of the same stack. */
+void test_uprobe_stack_deep_target(void)
+{
+	struct uprobe_priv_stack *skel = uprobe_priv_stack__open();
+	int key = 0, fd, target;
+
+	if (!may_be_deep()) {
+		test__skip();
+		goto destroy;
+	}
+	if (!ASSERT_OK_PTR(skel, "open"))
+		return;
+	bpf_program__set_autoload(skel->progs.single_deep_sleepable, true);
+	if (!ASSERT_OK(uprobe_priv_stack__load(skel), "load"))
+		goto destroy;
+	fd = bpf_map__fd(skel->maps.other_targets);
+	target = bpf_program__fd(skel->progs.single_deep_sleepable);
+	ASSERT_EQ(bpf_map_update_elem(fd, &key, &target, 0), -EINVAL, "deep target");
+	target = bpf_program__fd(skel->progs.single_sleepable);
+	ASSERT_OK(bpf_map_update_elem(fd, &key, &target, 0), "target");
+destroy:
 	uprobe_priv_stack__destroy(skel);
 }
 

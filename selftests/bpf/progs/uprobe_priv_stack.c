@@ -73,7 +73,7 @@ int single_sleepable(struct pt_regs *ctx)
 	return on_uprobe();
 }
 
-SEC("uprobe.s")
+SEC("?uprobe.s")
 int single_deep_sleepable(struct pt_regs *ctx)
 {
 	return with_more_stack();
@@ -81,11 +81,12 @@ int single_deep_sleepable(struct pt_regs *ctx)
 
 /* 4800 bytes: 8 times 512 are the limit */
 #define LEVEL(function, callee)				\
-	__weak __noinline int function(void)			\
+	static __noinline void function(void)			\
 	{							\
 		volatile __u64 mine[60] = {};			\
 								\
-		return mine[1] + callee();			\
+		(callee)();					\
+		mine[1] = 0;					\
 	}
 
 LEVEL(level9, bpf_get_smp_processor_id)
@@ -102,7 +103,8 @@ LEVEL(level0, level1)
 SEC("?uprobe.s")
 int single_too_deep_sleepable(struct pt_regs *ctx)
 {
-	return level0();
+	level0();
+	return 0;
 }
 
 SEC("uprobe.multi")
@@ -122,7 +124,7 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, __u32);
-} targets SEC(".maps");
+} targets SEC(".maps"), other_targets SEC(".maps");
 
 /* has no private stack itself, as all programs with tail calls */
 SEC("uprobe")

@@ -23,7 +23,7 @@ static const char *power_of_2(int exponent, char *buf, size_t size)
 	return buf;
 }
 
-static void print_slot(const u64 *slots, int nr, u64 most, FILE *fp)
+static void print_slot(const u64 *slots, int nr, bool last, u64 most, FILE *fp)
 {
 	static const char full[] = "@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@";
 	int width = (double)slots[nr] / most * BAR_WIDTH;
@@ -31,14 +31,15 @@ static void print_slot(const u64 *slots, int nr, u64 most, FILE *fp)
 
 	scnprintf(range, sizeof(range), "[%s, %s)",
 		  nr ? power_of_2(nr, from, sizeof(from)) : "0",
-		  power_of_2(nr + 1, to, sizeof(to)));
+		  last ? "..." : power_of_2(nr + 1, to, sizeof(to)));
 	fprintf(fp, "  %-14s %12" PRIu64 " |%.*s%*s|\n", range, slots[nr], width, full,
 		BAR_WIDTH - width, "");
 }
 
 /**
  * bpf_histogram__fprintf - Print a histogram by powers of 2
- * @slots: [N] is how many values were in [2^N, 2^(N+1)), [0] also has those that were 0
+ * @slots: [N] is how many values were in [2^N, 2^(N+1)), [0] also has those that were 0,
+ *	and the last one those that were greater
  * @nr: number of @slots, up to %BPF_HISTOGRAM_MAX_SLOTS
  * @fp: where to
  *
@@ -46,8 +47,8 @@ static void print_slot(const u64 *slots, int nr, u64 most, FILE *fp)
  */
 void bpf_histogram__fprintf(const u64 *slots, int nr, FILE *fp)
 {
+	int first = 0, last = nr - 1;
 	u64 most = 0;
-	int first = 0;
 
 	while (nr && !slots[nr - 1])
 		nr--;
@@ -58,5 +59,5 @@ void bpf_histogram__fprintf(const u64 *slots, int nr, FILE *fp)
 	for (int i = first; i < nr; i++)
 		most = max(most, slots[i]);
 	for (int i = first; i < nr; i++)
-		print_slot(slots, i, most, fp);
+		print_slot(slots, i, i == last, most, fp);
 }

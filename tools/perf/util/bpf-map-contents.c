@@ -29,9 +29,10 @@
 #include "bpf-utils.h"
 
 struct entry {
-	u64			number;		/* to sort by */
+	s64			number;		/* to sort by */
 	const void		*key;
-	char			values[];	/* one, or those of the CPUs, and the key behind */
+	/* one, or those of the CPUs, and the key behind */
+	char			values[] __aligned(8);
 };
 
 struct printer {
@@ -43,6 +44,7 @@ struct printer {
 	int			nr_cpus;	/* 0: one value for all */
 	size_t			stride;		/* from CPU to CPU, in bytes */
 	int			err;		/* the first of the map */
+	const struct btf_type	*key;		/* to sort by, if these are integers */
 	struct entry		**entries;
 	int			nr_entries;
 };
@@ -105,36 +107,41 @@ static bool is_array(const struct bpf_map *map)
 	return type == BPF_MAP_TYPE_ARRAY || type == BPF_MAP_TYPE_PERCPU_ARRAY;
 }
 
-/* Return: the size of an integer in bytes, 0 for other types. */
-static size_t size_of_number(const struct printer *printer, __u32 id)
+static const struct btf_type *resolve_type(const struct printer *printer, __u32 id)
 {
 	int resolved = printer->btf ? btf__resolve_type(printer->btf, id) : -ENOENT;
-	const struct btf_type *type = resolved < 0 ? NULL : btf__type_by_id(printer->btf, resolved);
 
-	return type && btf_is_int(type) && type->size <= sizeof(u64) ? type->size : 0;
+	return resolved < 0 ? NULL : btf__type_by_id(printer->btf, resolved);
 }
 
-static u64 read_number(const void *data, size_t size)
+/* Return: the type of integers, or NULL for another one. */
+static const struct btf_type *type_of_number(const struct printer *printer, __u32 id)
 {
-	switch (size) {
-	case 1:
-		return *(const u8 *)data;
-	case 2:
-		return *(const u16 *)data;
-	case 4:
-		return *(const u32 *)data;
-	default:
-		return *(const u64 *)data;
-	}
+	const struct btf_type *type = resolve_type(printer, id);
+
+	return type && btf_is_int(type) && type->size <= sizeof(u64) ? type : NULL;
+}
+
+static s64 read_number(const void *data, const struct btf_type *type)
+{
+	const bool is_big_endian = __BYTE_ORDER == __BIG_ENDIAN;
+	int unused = 64 - type->size * 8;
+	u64 number = 0;
+
+	memcpy((void *)&number + (is_big_endian ? unused / 8 : 0), data, type->size);
+	if (btf_int_encoding(type) & BTF_INT_SIGNED)
+		return (s64)(number << unused) >> unused;
+	return number;
 }
 
 /* Of the integers at @values, one of each CPU */
-static u64 sum_of_cpus(const struct printer *printer, const void *values, size_t size)
+static s64 sum_of_cpus(const struct printer *printer, const void *values,
+		       const struct btf_type *type)
 {
-	u64 sum = 0;
+	s64 sum = 0;
 
 	for (int cpu = 0; cpu < max(printer->nr_cpus, 1); cpu++)
-		sum += read_number(values + cpu * printer->stride, size);
+		sum += read_number(values + cpu * printer->stride, type);
 	return sum;
 }
 
@@ -142,16 +149,22 @@ static u64 sum_of_cpus(const struct printer *printer, const void *values, size_t
 static bool print_histogram(const struct printer *printer, __u32 type_id, const void *key,
 			    const void *values)
 {
-	int resolved = printer->btf ? btf__resolve_type(printer->btf, type_id) : -ENOENT;
-	const struct btf_type *type = resolved < 0 ? NULL : btf__type_by_id(printer->btf, resolved);
-	const struct btf_array *array = type && btf_is_array(type) ? btf_array(type) : NULL;
-	size_t size = array ? size_of_number(printer, array->type) : 0;
+	const struct btf_type *type = resolve_type(printer, type_id);
+	const struct btf_array *array;
+	const struct btf_type *slot;
 	u64 slots[BPF_HISTOGRAM_MAX_SLOTS];
 
-	if (!size || array->nelems > ARRAY_SIZE(slots))
+	/* As many programs have it: struct { __u64 slots[N]; } */
+	if (type && btf_is_struct(type) && btf_vlen(type) == 1)
+		type = resolve_type(printer, btf_members(type)[0].type);
+	if (!type || !btf_is_array(type))
+		return false;
+	array = btf_array(type);
+	slot = type_of_number(printer, array->type);
+	if (!slot || array->nelems > ARRAY_SIZE(slots))
 		return false;
 	for (__u32 i = 0; i < array->nelems; i++)
-		slots[i] = sum_of_cpus(printer, values + i * size, size);
+		slots[i] = sum_of_cpus(printer, values + i * slot->size, slot);
 	if (key)
 		print_key(printer, key);
 	fprintf(printer->fp, key ? "] =\n" : "%s =\n", printer->name);
@@ -162,17 +175,18 @@ static bool print_histogram(const struct printer *printer, __u32 type_id, const 
 /* The same for a map that is an array of integers */
 static bool print_map_as_histogram(const struct printer *printer)
 {
-	size_t size = size_of_number(printer, bpf_map__btf_value_type_id(printer->map));
+	const struct btf_type *slot = type_of_number(printer,
+						     bpf_map__btf_value_type_id(printer->map));
+	__u32 nr = bpf_map__max_entries(printer->map);
 	u64 slots[BPF_HISTOGRAM_MAX_SLOTS] = {};
 
-	if (!size || !is_array(printer->map) ||
-	    bpf_map__max_entries(printer->map) > ARRAY_SIZE(slots))
+	if (!slot || !is_array(printer->map) || nr > ARRAY_SIZE(slots))
 		return false;
 	for (int i = 0; i < printer->nr_entries; i++)
 		slots[*(const u32 *)printer->entries[i]->key] =
-			sum_of_cpus(printer, printer->entries[i]->values, size);
+			sum_of_cpus(printer, printer->entries[i]->values, slot);
 	fprintf(printer->fp, "%s =\n", printer->name);
-	bpf_histogram__fprintf(slots, ARRAY_SIZE(slots), printer->fp);
+	bpf_histogram__fprintf(slots, nr, printer->fp);
 	return true;
 }
 
@@ -228,7 +242,7 @@ static int add_entry(struct printer *printer, struct entry *entry)
 						      sizeof(*entries));
 
 		if (!entries)
-			return ENOMEM;
+			return -ENOMEM;
 		printer->entries = entries;
 	}
 	printer->entries[printer->nr_entries++] = entry;
@@ -242,34 +256,34 @@ static int read_entry(struct printer *printer, const void *prev, void *key)
 	struct entry *entry;
 
 	if (bpf_map_get_next_key(fd, prev, key))
-		return errno;
+		return -errno;
 	entry = new_entry(printer);
 	if (!entry)
-		return ENOMEM;
+		return -ENOMEM;
 	memcpy((void *)entry->key, key, bpf_map__key_size(printer->map));
 	if (bpf_map_lookup_elem(fd, key, entry->values))
-		err = errno == ENOENT ? EAGAIN : errno;
-	else if (is_array(printer->map) && !printer->nr_cpus &&
-		 is_zero((void *)entry->values, bpf_map__value_size(printer->map)))
-		err = EAGAIN;
+		err = errno == ENOENT ? -EAGAIN : -errno;
+	else if (is_array(printer->map) &&
+		 is_zero((void *)entry->values, max(printer->nr_cpus, 1) * printer->stride))
+		err = -EAGAIN;
 	else
 		err = add_entry(printer, entry);
 	if (err)
 		free(entry);
-	return err == EAGAIN ? 0 : err;
+	return err == -EAGAIN ? 0 : err;
 }
 
 /* As many steps as there may be entries */
 static void read_entries(struct printer *printer)
 {
 	void *key = malloc(bpf_map__key_size(printer->map)), *prev = NULL;
-	int err = key ? 0 : ENOMEM;
+	int err = key ? 0 : -ENOMEM;
 
 	for (__u32 i = 0; i < bpf_map__max_entries(printer->map) && !err; i++) {
 		err = read_entry(printer, prev, key);
 		prev = key;
 	}
-	printer->err = err == ENOENT ? 0 : err;
+	printer->err = err == -ENOENT ? 0 : err;
 	free(key);
 }
 
@@ -280,25 +294,44 @@ static int compare_entries(const void *a, const void *b, void *printer_)
 
 	if (x->number != y->number)
 		return x->number > y->number ? -1 : 1;
+	if (printer->key)
+		return read_number(x->key, printer->key) < read_number(y->key, printer->key) ?
+		       -1 : 1;
 	return memcmp(x->key, y->key, bpf_map__key_size(printer->map));
+}
+
+/* Those that were read twice, as the walk began anew: @number is 0 so far, so by their keys */
+static void drop_duplicates(struct printer *printer)
+{
+	size_t size = bpf_map__key_size(printer->map);
+	int nr = 0;
+
+	qsort_r(printer->entries, printer->nr_entries, sizeof(*printer->entries),
+		compare_entries, printer);
+	for (int i = 0; i < printer->nr_entries; i++) {
+		struct entry *entry = printer->entries[i];
+
+		if (nr && !memcmp(entry->key, printer->entries[nr - 1]->key, size))
+			free(entry);
+		else
+			printer->entries[nr++] = entry;
+	}
+	printer->nr_entries = nr;
 }
 
 static void sort_entries(struct printer *printer)
 {
 	const struct bpf_map *map = printer->map;
-	size_t value = size_of_number(printer, bpf_map__btf_value_type_id(map));
-	size_t key = size_of_number(printer, bpf_map__btf_key_type_id(map));
+	const struct btf_type *value = type_of_number(printer, bpf_map__btf_value_type_id(map));
 
 	if (is_array(map))
 		return;
-	for (int i = 0; i < printer->nr_entries; i++) {
-		struct entry *entry = printer->entries[i];
-
-		if (value)
-			entry->number = sum_of_cpus(printer, entry->values, value);
-		else if (key)
-			entry->number = ~read_number(entry->key, key);
-	}
+	printer->key = NULL;
+	drop_duplicates(printer);
+	printer->key = type_of_number(printer, bpf_map__btf_key_type_id(map));
+	for (int i = 0; i < printer->nr_entries && value; i++)
+		printer->entries[i]->number = sum_of_cpus(printer, printer->entries[i]->values,
+							  value);
 	qsort_r(printer->entries, printer->nr_entries, sizeof(*printer->entries),
 		compare_entries, printer);
 }
@@ -355,7 +388,7 @@ static void print_variables(struct printer *printer)
 	struct entry *entry = new_entry(printer);
 
 	if (!entry || bpf_map_lookup_elem(bpf_map__fd(printer->map), entry->key, entry->values)) {
-		printer->err = entry ? errno : ENOMEM;
+		printer->err = entry ? -errno : -ENOMEM;
 	} else if (section) {
 		for (int i = 0; i < (int)btf_vlen(section); i++)
 			print_variable(printer, &btf_var_secinfos(section)[i], entry->values);
@@ -375,14 +408,14 @@ static void print_map(struct printer *printer)
 	printer->stride = roundup(bpf_map__value_size(map), 8);
 	printer->nr_cpus = is_per_cpu(map) ? libbpf_num_possible_cpus() : 0;
 	if (printer->nr_cpus < 0)
-		printer->err = -printer->nr_cpus;
+		printer->err = printer->nr_cpus;
 	else if (bpf_map__is_internal(map))
 		print_variables(printer);
 	else
 		print_entries(printer);
 	if (printer->err)
 		fprintf(printer->fp, "%s: cannot be read: %s\n", bpf_map__name(map),
-			strerror(printer->err));
+			strerror(-printer->err));
 }
 
 /* .rodata cannot have changed. */

@@ -264,24 +264,26 @@ static bool is_at_probe_point(const struct perf_bpf_object *object,
 	return false;
 }
 
-/* libbpf has no way for those that other programs call, nor for SEC("perf_event"). */
+/* Not those that other programs call, nor SEC("perf_event"): libbpf does not know where. */
 static int attach_other(struct perf_bpf_object *object, const struct bpf_program *prog)
 {
+	const char *section = bpf_program__section_name(prog);
 	struct bpf_link *link = bpf_program__attach(prog);
 	int err = link ? 0 : -errno;
 
 	if (link)
 		object->links[object->nr_links++] = link;
-	else if (err == -EOPNOTSUPP)
+	if (err == -EOPNOTSUPP && !strchr(section, '/')) {
 		pr_warning("%s: %s, SEC(\"%s\"), is not attached%s\n", object->path,
-			   bpf_program__name(prog), bpf_program__section_name(prog),
+			   bpf_program__name(prog), section,
 			   bpf_program__type(prog) != BPF_PROG_TYPE_PERF_EVENT ? "" :
 			   "; for samples of an event, put it behind that: -e EVENT --bpf-prog FILE");
-	else
+		return 0;
+	}
+	if (err)
 		pr_err("%s: %s, SEC(\"%s\"), cannot be attached: %s\n", object->path,
-		       bpf_program__name(prog), bpf_program__section_name(prog),
-		       strerror(-err));
-	return err == -EOPNOTSUPP ? 0 : err;
+		       bpf_program__name(prog), section, strerror(-err));
+	return err;
 }
 
 /* What is beside them, for tracepoints and the like, runs until the events are deleted. */

@@ -317,7 +317,7 @@ static void read_reason(const char *command, char *reason, size_t size)
 {
 	char *path = get_tracing_file("error_log"), *line = NULL, *text;
 	FILE *fp = path ? fopen(path, "r") : NULL;
-	char last[128] = "";
+	char last[512] = "";
 	size_t alloc = 0;
 
 	reason[0] = '\0';
@@ -374,7 +374,7 @@ static int add_points(struct perf_bpf_layout *layout, int fd)
 
 	for (int i = 0; i < layout->nr_points; i++) {
 		struct probe_trace_event *point = layout->points[i];
-		char reason[128] = "";
+		char reason[512] = "";
 		int err = write_point(point, fd, reason, sizeof(reason));
 
 		if (!err)
@@ -462,6 +462,8 @@ int perf_bpf_object__add_events(struct perf_bpf_object *object)
 	err = start_keeper(object);
 	for (int i = 0; i < object->nr_progs && !err; i++)
 		err = add_events_of_prog(object, &object->progs[i]);
+	/* The keeper may not have closed it yet. */
+	flock(lock, LOCK_UN);
 	close(lock);
 	return err;
 }

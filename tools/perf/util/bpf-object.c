@@ -28,6 +28,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/ctype.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
 #include <linux/zalloc.h>
@@ -44,6 +45,7 @@
 #include "symbol_conf.h"
 
 #define MAX_EVENT_NAME_LEN 64	/* in kernel/trace/trace.h, with the end of the string */
+#define NAME_RESERVE	8	/* of that, for "_" and, if the name is used, "__NUMBER" */
 #define MAX_POINTS	1024	/* of a program, unless it has max= */
 #define CTX_AND_ERR	2	/* parameters in front of the arguments */
 
@@ -544,6 +546,14 @@ static bool is_event_name_shared(const struct perf_bpf_object *object,
 	return false;
 }
 
+/* A function of C, that is, or its clone: its name may be in one of an event. */
+static bool is_event_name(const char *function)
+{
+	while (isalnum(*function) || *function == '_' || *function == '.')
+		function++;
+	return !*function;
+}
+
 /* The only function that has points of a layout, NULL if there are several */
 static const char *function_of_layout(const struct perf_bpf_layout *layout)
 {
@@ -572,7 +582,8 @@ static char *name_of_several(const struct perf_bpf_prog *prog, int nr, const cha
 		if (other && !strcmp(function, other))
 			function = NULL;
 	}
-	if (function && strlen(name) + strlen(function) + 1 < MAX_EVENT_NAME_LEN) {
+	if (function && is_event_name(function) &&
+	    strlen(name) + strlen(function) < MAX_EVENT_NAME_LEN - NAME_RESERVE) {
 		if (asprintf(&event, "%s_%s", name, function) < 0)
 			return NULL;
 		/* as clones have in their names */

@@ -3,9 +3,9 @@
  * Which fields of a sample a program of --bpf-prog reads, and which of them the event does
  * not have: these are 0 for the program, and nothing else tells.
  *
- * Follow the context from register to register, with what is added to it. A register that
- * has different values on two ways to an instruction is not followed, as the verifier
- * refuses most loads of these.
+ * Follow the context from register to register, and to the stack and back, with what is
+ * added to it. What differs on two ways to an instruction is not followed, as the verifier
+ * refuses most loads from it.
  */
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -22,36 +22,39 @@
 
 #define MAX_OFFSET	sizeof(struct bpf_perf_event_data)
 
-/* Of an instruction: what each register is when it is reached */
+#define NR_SLOTS	(512 / 8)	/* of the stack: MAX_BPF_STACK in linux/filter.h */
+
+/* Of an instruction: what registers, and words of the stack, are when it is reached */
 struct regs {
-	bool	reached;
-	s32	offset[MAX_BPF_REG];	/* from the context, -1: something else */
+	bool	reached, in_todo;
+	s16	offset[MAX_BPF_REG + NR_SLOTS];	/* from the context, -1: something else */
 };
 
 struct scan {
 	const struct bpf_insn	*insns;
 	int			cnt;
 	struct regs		*regs;
-	int			*todo;		/* instructions to look at again */
+	int			*todo;		/* instructions to look at again, each once */
 	int			nr_todo;
 	bool			*reads;		/* by offset */
 };
 
 static const struct field {
 	const char	*name;
-	size_t		offset;
+	size_t		offset, size;
 	u64		sample_type;		/* any of these */
 	const char	*option;		/* of perf record */
 } fields[] = {
 #define FIELD(name, type, option) \
-	{ #name, offsetof(struct bpf_perf_event_data, name), type, option }
+	{ #name, offsetof(struct bpf_perf_event_data, name), \
+	  sizeof(((struct bpf_perf_event_data *)0)->name), type, option }
 	FIELD(addr, PERF_SAMPLE_ADDR, "-d"),
 	FIELD(data.time, PERF_SAMPLE_TIME, "-T"),
 	FIELD(data.cpu, PERF_SAMPLE_CPU, "--sample-cpu"),
 	FIELD(data.weight, PERF_SAMPLE_WEIGHT_TYPE, "-W"),
-	FIELD(data.weight1, PERF_SAMPLE_WEIGHT_STRUCT, "-W"),
-	FIELD(data.weight2, PERF_SAMPLE_WEIGHT_STRUCT, "-W"),
-	FIELD(data.weight3, PERF_SAMPLE_WEIGHT_STRUCT, "-W"),
+	FIELD(data.weight1, PERF_SAMPLE_WEIGHT_TYPE, "-W"),
+	FIELD(data.weight2, PERF_SAMPLE_WEIGHT_TYPE, "-W"),
+	FIELD(data.weight3, PERF_SAMPLE_WEIGHT_TYPE, "-W"),
 	FIELD(data.data_src, PERF_SAMPLE_DATA_SRC, "-d"),
 	FIELD(data.txn, PERF_SAMPLE_TRANSACTION, "--transaction"),
 	FIELD(data.phys_addr, PERF_SAMPLE_PHYS_ADDR, "--phys-data"),
@@ -74,15 +77,17 @@ static void reach(struct scan *scan, int nr, const struct regs *from)
 		return;
 	to = &scan->regs[nr];
 	changed = !to->reached;
-	for (int i = 0; i < MAX_BPF_REG; i++) {
-		s32 offset = !to->reached || to->offset[i] == from->offset[i] ? from->offset[i] : -1;
+	for (size_t i = 0; i < ARRAY_SIZE(to->offset); i++) {
+		bool same = !to->reached || to->offset[i] == from->offset[i];
+		s16 offset = same ? from->offset[i] : -1;
 
 		changed |= offset != to->offset[i];
 		to->offset[i] = offset;
 	}
 	to->reached = true;
-	if (changed)
+	if (changed && !to->in_todo)
 		scan->todo[scan->nr_todo++] = nr;
+	to->in_todo |= changed;
 }
 
 static void forget(struct regs *regs, int first, int last)
@@ -96,16 +101,37 @@ static void call(struct scan *scan, int nr, struct regs *regs)
 	const struct bpf_insn *insn = &scan->insns[nr];
 	struct regs callee = *regs;
 
-	forget(&callee, BPF_REG_6, BPF_REG_10);
+	forget(&callee, BPF_REG_6, MAX_BPF_REG + NR_SLOTS - 1);
 	forget(&callee, BPF_REG_0, BPF_REG_0);
 	if (insn->src_reg == BPF_PSEUDO_CALL)
 		reach(scan, nr + 1 + insn->imm, &callee);
 	forget(regs, BPF_REG_0, BPF_REG_5);
 }
 
-static s32 value_of_alu(const struct bpf_insn *insn, const struct regs *regs)
+/* Return: the index of a word of the stack in struct regs, -1 if it is none. */
+static int stack_slot(const struct bpf_insn *insn, int base)
 {
-	s32 offset = regs->offset[insn->dst_reg];
+	bool is_word = base == BPF_REG_10 && insn->off < 0 && insn->off % 8 == 0 &&
+		       BPF_SIZE(insn->code) == BPF_DW && BPF_MODE(insn->code) == BPF_MEM;
+
+	return is_word && insn->off / -8 <= NR_SLOTS ? MAX_BPF_REG + insn->off / -8 - 1 : -1;
+}
+
+/* What is written in another way than a word is, by the verifier's rules, no pointer then */
+static void store(const struct bpf_insn *insn, struct regs *regs)
+{
+	int slot = stack_slot(insn, insn->dst_reg);
+
+	if (slot >= 0)
+		regs->offset[slot] = BPF_CLASS(insn->code) == BPF_STX ?
+				     regs->offset[insn->src_reg] : -1;
+	else if (insn->dst_reg == BPF_REG_10 && insn->off < 0 && insn->off >= -512)
+		regs->offset[MAX_BPF_REG + (-insn->off - 1) / 8] = -1;
+}
+
+static s16 value_of_alu(const struct bpf_insn *insn, const struct regs *regs)
+{
+	s16 offset = regs->offset[insn->dst_reg];
 
 	if (insn->code == (BPF_ALU64 | BPF_MOV | BPF_X) && !insn->off)
 		return regs->offset[insn->src_reg];
@@ -117,11 +143,18 @@ static s32 value_of_alu(const struct bpf_insn *insn, const struct regs *regs)
 
 static void load(struct scan *scan, const struct bpf_insn *insn, struct regs *regs)
 {
-	s32 offset = regs->offset[insn->src_reg];
+	static const int sizes[] = {
+		[BPF_W >> 3] = 4, [BPF_H >> 3] = 2, [BPF_B >> 3] = 1, [BPF_DW >> 3] = 8,
+	};
+	s32 offset = regs->offset[insn->src_reg] + insn->off;
 
-	if (offset >= 0 && offset + insn->off >= 0 && (size_t)(offset + insn->off) < MAX_OFFSET)
-		scan->reads[offset + insn->off] = true;
-	forget(regs, insn->dst_reg, insn->dst_reg);
+	for (int i = 0; regs->offset[insn->src_reg] >= 0 && i < sizes[BPF_SIZE(insn->code) >> 3];
+	     i++) {
+		if (offset + i >= 0 && (size_t)(offset + i) < MAX_OFFSET)
+			scan->reads[offset + i] = true;
+	}
+	offset = stack_slot(insn, insn->src_reg);
+	regs->offset[insn->dst_reg] = offset >= 0 ? regs->offset[offset] : -1;
 }
 
 /* Return: where a jump goes to */
@@ -136,6 +169,11 @@ static void look_at(struct scan *scan, int nr)
 	struct regs regs = scan->regs[nr];
 	u8 op = BPF_OP(insn->code);
 
+	/* Arguments on the stack have a number behind those of registers */
+	if (insn->dst_reg >= MAX_BPF_REG || insn->src_reg >= MAX_BPF_REG) {
+		reach(scan, nr + 1, &regs);
+		return;
+	}
 	switch (BPF_CLASS(insn->code)) {
 	case BPF_ALU64:
 	case BPF_ALU:
@@ -143,6 +181,10 @@ static void look_at(struct scan *scan, int nr)
 		break;
 	case BPF_LDX:
 		load(scan, insn, &regs);
+		break;
+	case BPF_STX:
+	case BPF_ST:
+		store(insn, &regs);
 		break;
 	case BPF_LD:
 		forget(&regs, insn->dst_reg, insn->dst_reg);
@@ -175,15 +217,18 @@ static int find_reads(const struct bpf_program *prog, bool *reads)
 	};
 	struct regs first;
 
-	/* What an instruction is reached with changes once for each register, and at first */
 	scan.regs = calloc(scan.cnt, sizeof(*scan.regs));
-	scan.todo = calloc(scan.cnt, (MAX_BPF_REG + 1) * sizeof(*scan.todo));
-	forget(&first, 0, MAX_BPF_REG - 1);
+	scan.todo = calloc(scan.cnt, sizeof(*scan.todo));
+	forget(&first, 0, ARRAY_SIZE(first.offset) - 1);
 	first.offset[BPF_REG_1] = 0;
 	if (scan.regs && scan.todo)
 		reach(&scan, 0, &first);
-	while (scan.nr_todo)
-		look_at(&scan, scan.todo[--scan.nr_todo]);
+	while (scan.nr_todo) {
+		int nr = scan.todo[--scan.nr_todo];
+
+		scan.regs[nr].in_todo = false;
+		look_at(&scan, nr);
+	}
 	free(scan.regs);
 	free(scan.todo);
 	return scan.regs && scan.todo ? 0 : -ENOMEM;
@@ -221,7 +266,8 @@ void bpf_sample_fields__check(const struct bpf_program *prog, struct evsel *evse
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
 		const struct field *field = &fields[i];
 
-		if (!reads[field->offset] || (attr->sample_type & field->sample_type) ||
+		if (!memchr(&reads[field->offset], true, field->size) ||
+		    (attr->sample_type & field->sample_type) ||
 		    (field->sample_type == PERF_SAMPLE_ADDR && has_address(attr)))
 			continue;
 		pr_warning("--bpf-prog %s: %s reads %s, which is 0: samples of %s do not have it without %s\n",

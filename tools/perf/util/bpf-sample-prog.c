@@ -15,6 +15,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <internal/xyarray.h>
+#include <linux/ctype.h>
 #include <linux/err.h>
 #include <linux/kernel.h>
 #include <linux/perf_event.h>
@@ -116,9 +117,10 @@ static int choose_program(struct perf_bpf_sample_prog *sp)
 static char *find_values(char *arg)
 {
 	while ((arg = strchr(arg, ','))) {
-		size_t len = strspn(arg + 1, "_0123456789abcdefghijklmnopqrstuvwxyz"
-					     "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+		size_t len = 0;
 
+		while (isalnum(arg[1 + len]) || arg[1 + len] == '_')
+			len++;
 		if (arg[1 + len] == '=')
 			return arg;
 		arg++;

@@ -2,7 +2,7 @@
 /*
  * Set global variables of a BPF object file from the command line, before it is loaded:
  *
- *	const volatile int min_size;     	-e FILE.bpf.o/min_size=4096/
+ *	const volatile int min_size;	-e FILE.bpf.o/min_size=4096/
  *
  * A variable is a number, an enum, a bool or an array of char.
  */
@@ -44,13 +44,13 @@ static bool has_modifier(const struct btf *btf, __u32 id, __u16 kind)
 	return btf_is_array(type) && has_modifier(btf, btf_array(type)->type, kind);
 }
 
-static bool find_in_map(struct variable *var, const struct bpf_map *map, const char *name)
+static bool find_in_map(struct variable *var, struct bpf_map *map, const char *name)
 {
 	const struct btf_type *section = btf__type_by_id(var->btf,
 							 bpf_map__btf_value_type_id(map));
 	const struct btf_var_secinfo *info;
 	size_t size;
-	void *data = bpf_map__initial_value(map, &size);
+	void *data = (void *)bpf_map__initial_value(map, &size);
 
 	if (!data || !section || !btf_is_datasec(section))
 		return false;
@@ -87,9 +87,11 @@ static int set_number(const struct variable *var, __u64 number, bool is_signed)
 {
 	int bits = var->size * 8;
 
-	if (bits < 64 && is_signed && (__s64)number != (__s64)(number << (64 - bits)) >> (64 - bits))
+	__s64 extended = (__s64)(number << (64 - bits)) >> (64 - bits);
+
+	if (is_signed && (__s64)number != extended)
 		return -ERANGE;
-	if (bits < 64 && !is_signed && number >> bits)
+	if (!is_signed && bits < 64 && number >> bits)
 		return -ERANGE;
 	/* The object has the byte order of this machine, or libbpf does not load it */
 	if (__BYTE_ORDER == __BIG_ENDIAN)
@@ -157,7 +159,8 @@ static bool is_text(const struct variable *var)
 		return false;
 	element = btf__type_by_id(var->btf, btf__resolve_type(var->btf,
 							      btf_array(var->type)->type));
-	return btf_is_int(element) && element->size == 1;
+	return btf_is_int(element) && element->size == 1 &&
+	       !strcmp(btf__name_by_offset(var->btf, element->name_off), "char");
 }
 
 static int set_text(const struct variable *var, const char *value)

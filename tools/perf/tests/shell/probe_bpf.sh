@@ -161,6 +161,34 @@ expect "# prog, SEC(\"${section}\"): 3 points, 2 instances" \
 	"# take_second+0:" "p:perf_bpf_probe/taken_take_second PROGRAM number=%si:s32"
 ! grep "cannot be fetched\|Sorry" "${dir}/errors" || fail "what is skipped is told twice"
 
+# names of C++ are not for events
+if command -v g++ > /dev/null; then
+	cat > "${dir}/templates.cpp" <<- 'EOF'
+		template <typename T> __attribute__((noinline)) T my_fn(long, T a)
+		{
+			asm volatile("" :: "r" (a) : "memory");
+			return a;
+		}
+
+		__attribute__((noinline)) long my_fn_too(long a)
+		{
+			asm volatile("" :: "r" (a) : "memory");
+			return a;
+		}
+
+		int main()
+		{
+			return my_fn<int>(1, 2) + my_fn_too(3);
+		}
+	EOF
+	g++ -O2 -g -o "${dir}/templates" "${dir}/templates.cpp"
+	show "exec=${dir}/templates;taken=my_fn* a" || fail "templates: $(cat "${dir}/errors")"
+	[[ $(grep -o '/taken_[^ ]*' "${dir}/said" | sort | xargs) == \
+	   "/taken_"[12]" /taken_my_fn_too" ]] || fail "templates: $(cat "${dir}/said")"
+else
+	echo "no g++: names of C++ are not tested"
+fi
+
 # without a name of the event, it is the program's
 section="${exec}behind_pointer number=item->number"
 show "${section}" '' --dump-insns || fail "SEC(\"${section}\") is refused"

@@ -512,12 +512,12 @@ grep -q 'takes no BPF object file' "${dir}/log" || fail "$(cat "${dir}/log")"
 for behind in :u /config=1; do
 	perf record -o "${dir}/data" -e "${dir}/values.bpf.o${behind}" -- "${program}" \
 		> "${dir}/log" 2>&1 && fail "${behind} is taken behind a BPF object file"
-	grep -q 'takes no modifiers' "${dir}/log" || fail "$(cat "${dir}/log")"
+	grep -q 'no modifiers' "${dir}/log" || fail "$(cat "${dir}/log")"
 done
 cp "${dir}/values.bpf.o" "${dir}/values.o"
 perf record -o "${dir}/data" -e "${dir}/values.o" -- "${program}" > "${dir}/log" 2>&1 &&
 	fail "a name that does not end in .bpf.o is taken"
-grep -q 'which ends in .bpf.o' "${dir}/log" || fail "$(cat "${dir}/log")"
+grep -q 'are named FILE.bpf.o' "${dir}/log" || fail "$(cat "${dir}/log")"
 
 # Variables: those of each type with values at random
 seed=${RANDOM}
@@ -559,12 +559,14 @@ perf record -q -o "${dir}/data" --bpf-prog-maps \
 	-e "${vars}/c=${c},us=${us},i=${i},large=${large},flag=true,kind=MINUS,text=xyzab/" \
 	-- "${program}" > "${dir}/log" 2>&1 || fail "variables: $(cat "${dir}/log")"
 # as unsigned numbers, which printf makes of negative ones
-same "variables (seed ${seed})" "$(sed -n 's/^seen = (u64\[7\])\[\(.*\),\]$/\1/p' "${dir}/log")" \
+same "variables (seed ${seed})" \
+	"$(sed -n 's/^seen = (u64\[7\])\[\(.*\),\]$/\1/p' "${dir}/log")" \
 	"$(printf '%u,%u,%u,%u,1,%u,1' "${c}" "${us}" "${i}" "${large}" -7)"
 while read -r assignment text; do
 	perf record -q -o "${dir}/data" -e "${vars}/${assignment}/" -- "${program}" \
 		> "${dir}/log" 2>&1 && fail "variables: ${assignment} is taken"
-	grep -q "variables.bpf.o: .*${text}" "${dir}/log" || fail "${assignment}: $(cat "${dir}/log")"
+	grep -q "variables.bpf.o: .*${text}" "${dir}/log" ||
+		fail "${assignment}: $(cat "${dir}/log")"
 done <<- 'EOF'
 	c=128 does not fit
 	us=65536 does not fit
@@ -581,6 +583,15 @@ done <<- 'EOF'
 	i is not VARIABLE=VALUE
 	i= is not a value of its type
 EOF
+
+# In a list, from the directory, with a path as value; and no perf waits for itself
+(cd "${dir}" && perf record -o data --bpf-prog-maps \
+	-e ./string.bpf.o,./variables.bpf.o/text=/bin/x,c=2/,./line.bpf.o -- "${program}") \
+	> "${dir}/log" 2>&1 || fail "a list: $(cat "${dir}/log")"
+grep -q '^text = .*"/bin/x"' "${dir}/log" || fail "a path: $(cat "${dir}/log")"
+! grep 'Waiting for another perf' "${dir}/log" || fail "perf waits for itself"
+perf record -q -o "${dir}/data" -e cpu-clock/name=a.o/,cpu-clock/name=b.bpf.o/ -- true \
+	> "${dir}/log" 2>&1 || fail "events that are named so: $(cat "${dir}/log")"
 
 # Programs that libbpf attaches, beside: they share the maps, and go with the events
 build beside <<- 'EOF'

@@ -240,7 +240,20 @@ build 'a,b' <<- 'EOF'
 		int (*max_entries)[8];
 	} by_key SEC(".maps");
 
+	struct {
+		int (*type)[1];		/* BPF_MAP_TYPE_HASH */
+		int *key;
+		long long *value;
+		int (*max_entries)[8];
+	} negative SEC(".maps");
+
+	struct slots {
+		u32 slots[4];
+	} wrapped_hist = { { 0, 1, 0, 3 } };
+
 	u64 value_hist[64], no_hist[64], histogram[2];
+	unsigned char bytes[4] = { 0, 5, 0, 9 };
+	_Bool flags[3] = { 1, 0, 1 };
 
 	static int log2(u64 value)
 	{
@@ -263,6 +276,11 @@ build 'a,b' <<- 'EOF'
 		value_hist[log2(second_value)] = 2;
 		if (counted)
 			*counted = 1;
+		for (int i = -1; i < 2; i++) {
+			long long number = i * 10;
+
+			update(&negative, &i, &number, 0);
+		}
 		for (int i = 0; i < 3; i++) {
 			struct pair pair = { i, i };
 
@@ -285,8 +303,8 @@ seed=${RANDOM}
 RANDOM=${seed}
 first=$((RANDOM % 40 + 1))
 second=$((first + 1 + RANDOM % 3))
-record "${clock[@]}" --bpf-prog-maps \
-	--bpf-prog "${dir}/a,b.bpf.o,keep=1,first_value=$((1 << first)),second_value=$(((2 << second) - 1))"
+values="keep=1,first_value=$((1 << first)),second_value=$(((2 << second) - 1))"
+record "${clock[@]}" --bpf-prog-maps --bpf-prog "${dir}/a,b.bpf.o,${values}"
 ((samples > 0)) || fail "keep=1 keeps no sample: $(cat "${dir}/log")"
 echo "a histogram of 2^${first} and 2^${second}, seed ${seed}"
 bar=$(printf '%40s' '' | tr ' ' @)
@@ -305,6 +323,12 @@ grep -q '^histogram = (u64\[2\])\[0,0,\]' "${dir}/log" || fail "$(cat "${dir}/lo
 	fail "entries are not sorted by value: $(cat "${dir}/log")"
 [[ $(said 'by_key\[\(u32\)([0-9])\].*' | xargs) == "1 2 3" ]] ||
 	fail "entries are not sorted by key: $(cat "${dir}/log")"
+[[ $(said 'negative\[\(int\)(-?[0-9])\].*' | xargs) == "1 0 -1" ]] ||
+	fail "negative values are not sorted: $(cat "${dir}/log")"
+grep -q '^bytes = .*\[0,5,0,9,\]$' "${dir}/log" && grep -q '^flags = .*\[1,0,1,\]$' "${dir}/log" ||
+	fail "bytes that are no text: $(cat "${dir}/log")"
+grep -A 3 '^wrapped_hist =' "${dir}/log" | grep -q '\[8, \.\.\.) *3 |@' ||
+	fail "a histogram in a structure: $(cat "${dir}/log")"
 record "${clock[@]}" --bpf-prog "${dir}/a,b.bpf.o:values,keep=0"
 ((samples == 0)) || fail "keep=0 keeps samples"
 
@@ -314,6 +338,8 @@ build fields <<- 'EOF'
 
 	typedef unsigned int u32;
 	typedef unsigned long long u64;
+
+	#define barrier() asm volatile("" ::: "r1", "r2", "r3", "r4", "r5", "memory")
 
 	/* of x86_64: the registers, sample_period, addr, and data */
 	#define ADDR 176
@@ -335,6 +361,16 @@ build fields <<- 'EOF'
 		for (int i = 0; i < times; i++)
 			sum += *(volatile u32 *)(data + 48);	/* cpu */
 		return sum + weight(data) >= 0;
+	}
+
+	/* the compiler keeps it on the stack, and a part of data_src is read */
+	SEC("perf_event")
+	int spills(void *ctx)
+	{
+		void *volatile data = ctx + DATA;
+
+		barrier();
+		return *(volatile unsigned short *)(data + 82) < 9999;
 	}
 
 	SEC("perf_event")
@@ -367,6 +403,8 @@ else
 	same "fields, with a filter" \
 		"$(missing -e cpu-clock -d -W --filter 'ip > 0' --bpf-prog "${prog}:reads")" \
 		"data.cpu --sample-cpu"
+	same "a context on the stack, a part of a field" \
+		"$(missing -e cpu-clock --bpf-prog "${prog}:spills")" "data.data_src -d"
 	same "a program that asks" "$(missing -e cpu-clock --bpf-prog "${prog}:asks")" ""
 fi
 
