@@ -122,7 +122,7 @@ def test_program_for_samples(tmp_path: Path) -> None:
                     "-I", "/usr/include/x86_64-linux-gnu",
                     "-c", "-o", "faults.bpf.o", "faults.bpf.c"], cwd=tmp_path, check=True)
     kept = []
-    for distance in (0, 1 << 47):
+    for distance in (0, (1 << 64) - 1):
         result = run_perf(tmp_path, ["record", "-e", "page-faults", "-c", "1", "-d", "--bpf-prog",
                                      f"faults.bpf.o,distance={distance}", "--bpf-prog-maps", "--",
                                      "true"])
