@@ -115,11 +115,8 @@ def worst_share(rows: Dict[str, Dict[str, Any]], took: Dict[str, float], samples
     return worst
 
 
-def main() -> int:
-    """0 if all shares are right."""
-    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
-    os.sched_setaffinity(0, [(os.cpu_count() or 1) - 1])
-    programs = [load_program(f"share_{n}", code=code(n)) for n in range(PROGRAMS)]
+def measure(programs: List[int]) -> bool:
+    """Record once, and print how far the shares are apart. Return: whether they are right."""
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "perf.data"
         with stats_enabled():
@@ -137,7 +134,16 @@ def main() -> int:
           " those of the other event of the group")
     print("the table has how often and how long each ran" if told else
           "run counts or times in the table are not those of the kernel")
-    return int(max(worst) > 3 or not told)
+    return max(worst) <= 3 and told
+
+
+def main() -> int:
+    """0 if all shares are right. One in some hundred shares is more than 3 standard errors away
+    by chance: then it is recorded once more."""
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
+    os.sched_setaffinity(0, [(os.cpu_count() or 1) - 1])
+    programs = [load_program(f"share_{n}", code=code(n)) for n in range(PROGRAMS)]
+    return int(not measure(programs) and not measure(programs))
 
 
 if __name__ == "__main__":
