@@ -18,6 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,6 +35,8 @@
 #define LOADS_READERS	21	/* each waits for a turn of the CPU behind all readers */
 #define READERS		100
 #define EVENTS		100000
+#define CPU_EVENTS	50000
+#define PARANOID	"/proc/sys/kernel/perf_event_paranoid"
 #define TRACEFS		"/sys/kernel/tracing"
 
 static void die(const char *what, int err)
@@ -162,8 +165,16 @@ static void bench_readers(void)
 	}
 }
 
-/* An unprivileged task with many events attaches filters to a socket. */
-static void attack_forever(int ready)
+static int open_cpu0_event(struct perf_event_attr *attr)
+{
+	return syscall(__NR_perf_event_open, attr, -1, 0, -1, 0);
+}
+
+/*
+ * An unprivileged task with many events, of its own or of CPU 0, attaches filters to a
+ * socket there.
+ */
+static void attack_forever(int ready, bool cpu)
 {
 	struct sock_filter insns[] = { BPF_STMT(BPF_RET | BPF_K, 0) };
 	struct sock_fprog filter = { .len = 1, .filter = insns };
@@ -176,14 +187,16 @@ static void attack_forever(int ready)
 		.exclude_kernel = 1,
 		.exclude_hv = 1,
 	};
-	int i, sock;
+	int i, sock, nr = cpu ? CPU_EVENTS : EVENTS;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	run_on(0);
+	/* Only an event that asks for records is on the list of its CPU */
+	attr.ksymbol = cpu;
 	if (setuid(NOBODY))
 		die("setuid", errno);
-	for (i = 0; i < EVENTS; i++)
-		if (open_own_event(&attr) < 0)
+	for (i = 0; i < nr; i++)
+		if ((cpu ? open_cpu0_event(&attr) : open_own_event(&attr)) < 0)
 			die("opening an event", errno);
 	sock = socket(AF_UNIX, SOCK_DGRAM, 0);
 	if (sock < 0 || write(ready, "", 1) != 1)
@@ -193,7 +206,7 @@ static void attack_forever(int ready)
 			die("SO_ATTACH_FILTER", errno);
 }
 
-static void bench_attack(void)
+static void bench_attack(const char *who, bool cpu)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
@@ -210,12 +223,12 @@ static void bench_attack(void)
 		die("pipe", errno);
 	pid = fork();
 	if (!pid)
-		attack_forever(ready[1]);
+		attack_forever(ready[1], cpu);
 	close(ready[1]);
 	if (read(ready[0], &c, 1) != 1)
 		die("starting the attack", EPIPE);
 	run_on(1);
-	bench_loads("attack", LOADS);
+	bench_loads(who, LOADS);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	ksym_rings__close(&rings);
@@ -229,7 +242,11 @@ int main(void)
 	setlinebuf(stdout);
 	setrlimit(RLIMIT_NOFILE, &files);
 	bench_loads("alone", LOADS);
-	bench_attack();
+	bench_attack("attack", false);
+	/* Where users may open events of CPUs */
+	if (write_number(PARANOID, 0))
+		die(PARANOID, errno);
+	bench_attack("attack_cpu", true);
 	for (i = 0; i < PROGS; i++)
 		load();
 	bench_readers();

@@ -243,20 +243,22 @@ static void bench_module(const char *who)
 	printf("module_%s %llu\n", who, times[MODULES / 2]);
 }
 
+#define MAX_INSNS	400
+
 /*
- * Attach a filter of ten instructions to a socket and detach it, the median; and the
+ * Attach a filter of @nr instructions to a socket and detach it, the median; and the
  * bytes of all its records, the mean.
  */
-static void bench_filter(const char *who, struct ksym_rings *rings)
+static void bench_filter(const char *who, int nr, struct ksym_rings *rings)
 {
-	struct sock_filter insns[10];
-	struct sock_fprog filter = { .len = 10, .filter = insns };
+	struct sock_filter insns[MAX_INSNS];
+	struct sock_fprog filter = { .len = nr, .filter = insns };
 	int sk = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), unused = 0, i;
 	static __u64 times[LOADS];
 
-	for (i = 0; i < 9; i++)
+	for (i = 0; i < nr - 1; i++)
 		insns[i] = (struct sock_filter)BPF_STMT(BPF_ALU | BPF_XOR | BPF_K, i);
-	insns[9] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0);
+	insns[i] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0);
 	for (i = 0; i < LOADS; i++) {
 		times[i] = own_time();
 		if (setsockopt(sk, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) ||
@@ -294,13 +296,14 @@ static void bench_filter_listened(const char *who, bool code)
 	}
 	if (err)
 		die("opening the event", -err);
-	bench_filter(who, &rings);
+	bench_filter(who, 10, &rings);
 	ksym_rings__close(&rings);
 }
 
 static void bench_filters(void)
 {
-	bench_filter("no_event", NULL);
+	bench_filter("no_event", 10, NULL);
+	bench_filter("400", MAX_INSNS, NULL);
 	bench_filter_listened("event", false);
 	bench_filter_listened("code", true);
 }

@@ -7,21 +7,22 @@
  * run. %pS, /proc/kallsyms, kernel_text_address() and PERF_RECORD_KSYMBOL all
  * use this registry, so they agree.
  *
- * There are three kinds of readers:
+ * The ranges do not overlap, and are kept in a latched tree. There are three kinds
+ * of readers:
  *
- *  - Lookups by address can come from any context, including NMI. They search a
- *    latched tree under RCU and take no lock.
- *  - Walks over all symbols follow a list under RCU, in the order of registration.
- *    The symbols are numbered in this order. A number is never reused, so a walk
- *    can stop and resume. It misses no symbol that is registered throughout, and
- *    shows none twice. To resume after the last symbol was freed, a walk searches
- *    a tree by number, under the lock.
- *  - perf gets a record for each change. Events of CPUs get it under the lock that
- *    orders the changes. Otherwise the REGISTER of a symbol could follow its
- *    UNREGISTER, or the REGISTER of a new symbol at the same address. Events of the
- *    current task get theirs after that, since they can be many, and anyone can
- *    open them. The order is the same, as an owner frees the text only after
- *    kallsym_dyn_unregister() has returned.
+ *  - Lookups by address can come from any context, including NMI. They search the
+ *    tree under RCU and take no lock.
+ *  - Walks over all symbols go by address: where the last symbol ended, they search
+ *    for the next one. So they can stop and resume at any time, miss no symbol that
+ *    is registered throughout, and show none twice.
+ *  - perf gets a record for each change: REGISTER after the symbol was inserted,
+ *    UNREGISTER after it was erased, both before the owner goes on. The owner frees
+ *    the text after that, so the records of one address are in order. A snapshot
+ *    writes its record of a symbol under the lock, when the symbol is in the tree:
+ *    before it is erased, and so before its UNREGISTER.
+ *
+ * The lock covers a change of the tree and one record of a snapshot. The live records
+ * are written without it, as there can be any number of events.
  */
 
 #include <linux/bottom_half.h>
@@ -32,18 +33,12 @@
 #include <linux/kallsyms_dynamic.h>
 #include <linux/kernel.h>
 #include <linux/perf_event.h>
-#include <linux/rbtree.h>
-#include <linux/rculist.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
 
-/* Protects all of these against each other's changes */
+/* Serializes changes of the tree */
 static DEFINE_SPINLOCK(kallsym_dyn_lock);
 static struct latch_tree_root kallsym_dyn_tree __cacheline_aligned;
-static LIST_HEAD(kallsym_dyn_list);
-static struct rb_root kallsym_dyn_by_seq = RB_ROOT;
-static u64 kallsym_dyn_seq;
-static unsigned long kallsym_dyn_removals;
 
 /*
  * The trampoline of "ftrace=function" on the command line is registered before
@@ -69,7 +64,7 @@ DEFINE_LOCK_GUARD_0(kallsym_dyn_changes, kallsym_dyn_lock_changes(),
 
 static __always_inline struct kallsym_dyn *kallsym_dyn_entry(struct latch_tree_node *node)
 {
-	return container_of(node, struct kallsym_dyn, tnode);
+	return container_of(node, struct kallsym_dyn, node);
 }
 
 static __always_inline bool kallsym_dyn_less(struct latch_tree_node *a,
@@ -93,29 +88,6 @@ static const struct latch_tree_ops kallsym_dyn_ops = {
 	.less = kallsym_dyn_less,
 	.comp = kallsym_dyn_comp,
 };
-
-static bool kallsym_dyn_seq_less(struct rb_node *a, const struct rb_node *b)
-{
-	return rb_entry(a, struct kallsym_dyn, seq_node)->seq <
-	       rb_entry(b, struct kallsym_dyn, seq_node)->seq;
-}
-
-/* Return: the first symbol that was registered after @seq, or NULL. */
-static const struct kallsym_dyn *kallsym_dyn_after(u64 seq)
-{
-	struct rb_node *node = kallsym_dyn_by_seq.rb_node;
-	const struct kallsym_dyn *sym, *found = NULL;
-
-	lockdep_assert_held(&kallsym_dyn_lock);
-	while (node) {
-		sym = rb_entry(node, struct kallsym_dyn, seq_node);
-		if (sym->seq > seq)
-			found = sym;
-		node = sym->seq > seq ? node->rb_left : node->rb_right;
-	}
-
-	return found;
-}
 
 static void kallsym_dyn_report(const struct kallsym_dyn *sym, bool unregister,
 			       unsigned int events)
@@ -152,31 +124,26 @@ static void kallsym_dyn_report_end(const struct kallsym_dyn *sym,
 
 /**
  * kallsym_dyn_register() - register the symbol of dynamic kernel text
- * @sym: symbol that is not registered, see &struct kallsym_dyn
+ * @sym: symbol that is not registered, of two bytes or more, see &struct kallsym_dyn
  *
  * Call this before the text can first run. The range must not overlap with
  * other registered ranges. After kallsym_dyn_unregister() do not register @sym
- * again before a grace period, as walks may still use it to get to the next one.
+ * again before a grace period, as lookups may still be at its node.
  *
  * Context: Process or softirq, with interrupts on. Takes a spinlock_t, so not
  * under a raw spinlock.
  */
 void kallsym_dyn_register(struct kallsym_dyn *sym)
 {
-	if (WARN_ON_ONCE(sym->seq || sym->end <= sym->start))
+	/* A single byte has no room for the cursor of a snapshot */
+	if (WARN_ON_ONCE(sym->registered || sym->start >= sym->end - 1))
 		return;
 
-	WRITE_ONCE(sym->task_ended, false);
-	scoped_guard(kallsym_dyn_changes) {
-		sym->seq = ++kallsym_dyn_seq;
-		list_add_tail_rcu(&sym->node, &kallsym_dyn_list);
-		rb_add(&sym->seq_node, &kallsym_dyn_by_seq, kallsym_dyn_seq_less);
-		if (!(sym->flags & KALLSYM_DYN_PERF_ONLY))
-			latch_tree_insert(&sym->tnode, &kallsym_dyn_tree,
-					  &kallsym_dyn_ops);
-		kallsym_dyn_report_begin(sym, PERF_SB_CPU);
-	}
-	kallsym_dyn_report_begin(sym, PERF_SB_TASK);
+	sym->registered = true;
+	sym->task_ended = false;
+	scoped_guard(kallsym_dyn_changes)
+		latch_tree_insert(&sym->node, &kallsym_dyn_tree, &kallsym_dyn_ops);
+	kallsym_dyn_report_begin(sym, PERF_SB_ALL);
 }
 
 /**
@@ -192,10 +159,10 @@ void kallsym_dyn_register(struct kallsym_dyn *sym)
  */
 void kallsym_dyn_end_task(struct kallsym_dyn *sym)
 {
-	if (!sym->seq)
+	if (!sym->registered)
 		return;
 
-	WRITE_ONCE(sym->task_ended, true);
+	sym->task_ended = true;
 	kallsym_dyn_report_end(sym, PERF_SB_TASK);
 }
 
@@ -213,29 +180,23 @@ void kallsym_dyn_end_task(struct kallsym_dyn *sym)
  */
 bool kallsym_dyn_unregister(struct kallsym_dyn *sym)
 {
-	if (!sym->seq)
+	if (!sym->registered)
 		return false;
 
-	scoped_guard(kallsym_dyn_changes) {
-		kallsym_dyn_report_end(sym, PERF_SB_CPU);
-		if (!(sym->flags & KALLSYM_DYN_PERF_ONLY))
-			latch_tree_erase(&sym->tnode, &kallsym_dyn_tree,
-					 &kallsym_dyn_ops);
-		list_del_rcu(&sym->node);
-		rb_erase(&sym->seq_node, &kallsym_dyn_by_seq);
-		WRITE_ONCE(sym->seq, 0);
-		/* After the list has changed. Pairs with kallsym_dyn_next(). */
-		smp_store_release(&kallsym_dyn_removals, kallsym_dyn_removals + 1);
-	}
-	if (!sym->task_ended)
-		kallsym_dyn_report_end(sym, PERF_SB_TASK);
+	scoped_guard(kallsym_dyn_changes)
+		latch_tree_erase(&sym->node, &kallsym_dyn_tree, &kallsym_dyn_ops);
+	kallsym_dyn_report_end(sym, sym->task_ended ? PERF_SB_CPU : PERF_SB_ALL);
+	sym->registered = false;
 
 	return true;
 }
 
-static bool kallsym_dyn_may_end_in_call(const struct kallsym_dyn *sym)
+static struct kallsym_dyn *kallsym_dyn_at(unsigned long addr)
 {
-	return sym->type == KALLSYM_DYN_BPF;
+	struct latch_tree_node *node;
+
+	node = latch_tree_find((void *)addr, &kallsym_dyn_tree, &kallsym_dyn_ops);
+	return node ? kallsym_dyn_entry(node) : NULL;
 }
 
 /**
@@ -254,19 +215,14 @@ static bool kallsym_dyn_may_end_in_call(const struct kallsym_dyn *sym)
  */
 struct kallsym_dyn *kallsym_dyn_find(unsigned long addr)
 {
-	struct latch_tree_node *node;
+	struct kallsym_dyn *sym = kallsym_dyn_at(addr);
 
-	node = latch_tree_find((void *)addr, &kallsym_dyn_tree, &kallsym_dyn_ops);
-	if (node)
-		return kallsym_dyn_entry(node);
+	if (sym)
+		return sym->flags & KALLSYM_DYN_PERF_ONLY ? NULL : sym;
 
-	node = latch_tree_find((void *)(addr - 1), &kallsym_dyn_tree,
-			       &kallsym_dyn_ops);
-
-	if (!node || !kallsym_dyn_may_end_in_call(kallsym_dyn_entry(node)))
-		return NULL;
-
-	return kallsym_dyn_entry(node);
+	/* Only BPF functions end in a call */
+	sym = kallsym_dyn_at(addr - 1);
+	return sym && sym->type == KALLSYM_DYN_BPF ? sym : NULL;
 }
 
 /**
@@ -327,105 +283,68 @@ int kallsym_dyn_lookup(unsigned long addr, unsigned long *size,
 	return strscpy(name, sym->name, KSYM_NAME_LEN);
 }
 
-/* Set @next to the first symbol behind @sym with a number above @seq, if any. */
-static void kallsym_dyn_follow(const struct kallsym_dyn *sym, u64 seq,
-			       struct kallsym_dyn_cursor *next)
-{
-	list_for_each_entry_continue_rcu(sym, &kallsym_dyn_list, node) {
-		u64 number = READ_ONCE(sym->seq);
+struct kallsym_dyn_search {
+	unsigned long			addr;
+	const struct kallsym_dyn	*found;
+};
 
-		if (number <= seq)
-			continue;
-		next->seq = number;
-		next->sym = sym;
-		return;
-	}
+/*
+ * Find the first symbol that ends above an address: the last node at which the search
+ * turns left. A search that is repeated because the tree changed may leave the result of
+ * the first attempt: a symbol that was inserted or erased meanwhile.
+ */
+static __always_inline int kallsym_dyn_comp_end(void *key, struct latch_tree_node *node)
+{
+	struct kallsym_dyn_search *search = key;
+	const struct kallsym_dyn *sym = kallsym_dyn_entry(node);
+
+	if (sym->end <= search->addr)
+		return 1;
+
+	search->found = sym;
+	return -1;
 }
 
-/* Set @next to the first symbol with a number above @seq, if any. */
-static void kallsym_dyn_search(u64 seq, struct kallsym_dyn_cursor *next)
-{
-	const struct kallsym_dyn *head;
-
-	/* A debugger may have stopped a CPU that holds the lock */
-	if (irqs_disabled()) {
-		head = list_entry(&kallsym_dyn_list, struct kallsym_dyn, node);
-		kallsym_dyn_follow(head, seq, next);
-		return;
-	}
-
-	guard(spinlock_bh)(&kallsym_dyn_lock);
-	next->sym = kallsym_dyn_after(seq);
-	if (next->sym)
-		next->seq = next->sym->seq;
-}
+static const struct latch_tree_ops kallsym_dyn_next_ops = {
+	.comp = kallsym_dyn_comp_end,
+};
 
 /**
- * kallsym_dyn_next() - get the next symbol, in the order of registration
- * @cur: position; moved to the symbol that is returned, otherwise kept
+ * kallsym_dyn_next() - get the first symbol that ends above an address
+ * @addr: where to start: 0, or the end of the last symbol
  *
- * The position may be kept without RCU read lock. If a symbol was unregistered
- * since, the last symbol may have been freed, and its successor is searched for by
- * number.
- *
- * Context: Any. Takes a spinlock_t if interrupts are on, so not under a raw
- * spinlock then. The caller must be in an RCU read-side critical section while it
- * uses the result, which may be unregistered meanwhile.
+ * Context: Any, including NMI. RCU must be watching, and the caller must be in an RCU
+ * read-side critical section while it uses the result, which may be unregistered
+ * meanwhile.
  * Return: the symbol, or NULL if there is none.
  */
-const struct kallsym_dyn *kallsym_dyn_next(struct kallsym_dyn_cursor *cur)
+const struct kallsym_dyn *kallsym_dyn_next(unsigned long addr)
 {
-	struct kallsym_dyn_cursor next = {
-		/* Before the list is read. Pairs with kallsym_dyn_unregister(). */
-		.removals = smp_load_acquire(&kallsym_dyn_removals),
-	};
+	struct kallsym_dyn_search search = { .addr = addr };
 
-	/*
-	 * If no removal is seen since, a grace period that waits for one also waits
-	 * for this reader: the last symbol exists, and so do all that follow it.
-	 */
-	if (cur->sym && cur->removals == next.removals)
-		kallsym_dyn_follow(cur->sym, cur->seq, &next);
-	else
-		kallsym_dyn_search(cur->seq, &next);
-	if (next.sym)
-		*cur = next;
-
-	return next.sym;
+	latch_tree_find(&search, &kallsym_dyn_tree, &kallsym_dyn_next_ops);
+	return search.found;
 }
 
 /**
- * kallsym_dyn_walk() - call a function for each symbol, in registration order
- * @seq: where to start: 0, or the value from an earlier walk. Set to the
- *	registration number of the last symbol for which @fn did not fail.
- * @fn: called with the registry's lock held, so it must not sleep, register,
- *	unregister or walk. Returns 0 to continue, a positive number to stop
- *	after this symbol, or a negative one to stop before it.
+ * kallsym_dyn_with_next() - call a function for the first symbol that ends above an
+ *	address
+ * @addr: where to start: 0, or the end of the last symbol
+ * @fn: called with the registry's lock held, so it must not sleep, register or
+ *	unregister
  * @data: passed to @fn
  *
- * The lock is dropped between calls of @fn. Each symbol that stays registered
- * during the whole walk is visited once.
+ * The symbol stays registered, and its UNREGISTER is not written, until @fn returns.
  *
  * Context: Process or softirq, with interrupts on. Takes a spinlock_t, so not
  * under a raw spinlock.
- * Return: 0 if all symbols were visited, or the non-zero result of @fn that
- * stopped the walk.
+ * Return: the result of @fn, or 0 if there is no symbol.
  */
-int kallsym_dyn_walk(u64 *seq, kallsym_dyn_fn fn, void *data)
+int kallsym_dyn_with_next(unsigned long addr, kallsym_dyn_fn fn, void *data)
 {
 	const struct kallsym_dyn *sym;
-	int ret;
 
-	do {
-		guard(spinlock_bh)(&kallsym_dyn_lock);
-		sym = kallsym_dyn_after(*seq);
-		if (!sym)
-			return 0;
-
-		ret = fn(sym, data);
-		if (ret >= 0)
-			*seq = sym->seq;
-	} while (!ret);
-
-	return ret;
+	guard(spinlock_bh)(&kallsym_dyn_lock);
+	sym = kallsym_dyn_next(addr);
+	return sym ? fn(sym, data) : 0;
 }

@@ -10,19 +10,12 @@
 #include <kunit/test.h>
 #include <linux/kallsyms.h>
 #include <linux/kallsyms_dynamic.h>
-#include <linux/minmax.h>
 #include <linux/poison.h>
 #include <linux/rcupdate.h>
 
 #define BASE	0x1000UL
 #define SIZE	0x100UL
 #define NR	8
-
-struct walked {
-	unsigned long starts[2 * NR];
-	int nr;
-	int limit;
-};
 
 static void init_sym(struct kallsym_dyn *sym, unsigned long start,
 		     unsigned long size, const char *name)
@@ -42,18 +35,14 @@ static struct kallsym_dyn *find(unsigned long addr)
 	return kallsym_dyn_find(addr);
 }
 
-/* Record the symbols of these tests, and stop the walk after @limit of them. */
-static int keep(const struct kallsym_dyn *sym, void *data)
+/* Return: the next of these tests' symbols that ends above @addr, or NULL. */
+static const struct kallsym_dyn *find_next(unsigned long addr)
 {
-	struct walked *walked = data;
+	const struct kallsym_dyn *sym;
 
-	if (strcmp(sym->modname, "kunit"))
-		return 0;
-	if (walked->nr == ARRAY_SIZE(walked->starts))
-		return -ENOSPC;
-
-	walked->starts[walked->nr++] = sym->start;
-	return walked->nr == walked->limit;
+	guard(rcu)();
+	sym = kallsym_dyn_next(addr);
+	return sym && !strcmp(sym->modname, "kunit") ? sym : NULL;
 }
 
 static void test_bounds(struct kunit *test)
@@ -126,137 +115,125 @@ static void test_lookup(struct kunit *test)
 static void test_register_again(struct kunit *test)
 {
 	struct kallsym_dyn sym;
-	u64 seq;
+	int i;
 
 	init_sym(&sym, BASE, SIZE, "again");
 	KUNIT_EXPECT_FALSE(test, kallsym_dyn_registered(&sym));
 	KUNIT_EXPECT_FALSE(test, kallsym_dyn_unregister(&sym));
 
-	kallsym_dyn_register(&sym);
-	KUNIT_EXPECT_TRUE(test, kallsym_dyn_registered(&sym));
-	seq = sym.seq;
-	KUNIT_EXPECT_TRUE(test, kallsym_dyn_unregister(&sym));
-	KUNIT_EXPECT_FALSE(test, kallsym_dyn_unregister(&sym));
-	synchronize_rcu();
+	for (i = 0; i < 2; i++) {
+		kallsym_dyn_register(&sym);
+		KUNIT_EXPECT_TRUE(test, kallsym_dyn_registered(&sym));
+		KUNIT_EXPECT_PTR_EQ(test, find(BASE), &sym);
+		KUNIT_EXPECT_TRUE(test, kallsym_dyn_unregister(&sym));
+		KUNIT_EXPECT_FALSE(test, kallsym_dyn_registered(&sym));
+		KUNIT_EXPECT_FALSE(test, kallsym_dyn_unregister(&sym));
+		synchronize_rcu();
+	}
+}
 
+/* Others find the addresses of this text, and the end of text before it */
+static void test_perf_only(struct kunit *test)
+{
+	struct kallsym_dyn func, sym;
+
+	init_sym(&func, BASE, SIZE, "func");
+	func.type = KALLSYM_DYN_BPF;
+	init_sym(&sym, BASE + SIZE, SIZE, "perf_only");
+	sym.flags = KALLSYM_DYN_PERF_ONLY;
+	kallsym_dyn_register(&func);
+	KUNIT_EXPECT_PTR_EQ(test, find(BASE + SIZE), &func);
 	kallsym_dyn_register(&sym);
-	KUNIT_EXPECT_GT(test, sym.seq, seq);
+
+	KUNIT_EXPECT_NULL(test, find(BASE + SIZE));
+	KUNIT_EXPECT_NULL(test, find(BASE + SIZE + 1));
+	KUNIT_EXPECT_PTR_EQ(test, find_next(func.end), &sym);
 	kallsym_dyn_unregister(&sym);
+	kallsym_dyn_unregister(&func);
 	synchronize_rcu();
 }
 
-static void test_perf_only(struct kunit *test)
+/* An address in the middle of a symbol leads to that symbol, its end to the next one. */
+static void test_next(struct kunit *test)
 {
-	struct walked walked = {};
-	struct kallsym_dyn sym;
-	u64 seq = 0;
+	struct kallsym_dyn a, b;
 
-	init_sym(&sym, BASE, SIZE, "perf_only");
-	sym.flags = KALLSYM_DYN_PERF_ONLY;
-	kallsym_dyn_register(&sym);
+	init_sym(&a, BASE, SIZE, "a");
+	init_sym(&b, BASE + 2 * SIZE, SIZE, "b");
+	kallsym_dyn_register(&b);
+	kallsym_dyn_register(&a);
 
-	KUNIT_EXPECT_NULL(test, find(BASE));
-	KUNIT_EXPECT_EQ(test, kallsym_dyn_walk(&seq, keep, &walked), 0);
-	KUNIT_EXPECT_EQ(test, walked.nr, 1);
-	kallsym_dyn_unregister(&sym);
+	KUNIT_EXPECT_PTR_EQ(test, find_next(0), &a);
+	KUNIT_EXPECT_PTR_EQ(test, find_next(a.start), &a);
+	KUNIT_EXPECT_PTR_EQ(test, find_next(a.end - 1), &a);
+	KUNIT_EXPECT_PTR_EQ(test, find_next(a.end), &b);
+	KUNIT_EXPECT_PTR_EQ(test, find_next(b.end - 1), &b);
+	KUNIT_EXPECT_NULL(test, find_next(b.end));
+	KUNIT_EXPECT_NULL(test, find_next(ULONG_MAX));
+
+	kallsym_dyn_unregister(&a);
+	kallsym_dyn_unregister(&b);
 	synchronize_rcu();
 }
 
 /*
- * A walk stops after three symbols. Then the last symbol shown, an earlier one
- * and a later one are unregistered, and a new one is registered at the address
- * of the later one. The walk continues and shows each of the others once, in
- * order.
+ * A walk shows symbols in the order of their addresses. Symbols that come and go
+ * meanwhile, also the last one shown, do not make it miss or repeat others.
  */
 static void test_walk_of_changes(struct kunit *test)
 {
-	static const int expected[] = { 0, 1, 2, 4, 5, 6, 7, 3 };
-	struct walked walked = { .limit = 3 };
-	struct kallsym_dyn syms[NR];
-	u64 seq = 0;
-	int i;
-
-	for (i = 0; i < NR; i++) {
-		init_sym(&syms[i], BASE + i * SIZE, SIZE, "walked");
-		kallsym_dyn_register(&syms[i]);
-	}
-
-	KUNIT_EXPECT_EQ(test, kallsym_dyn_walk(&seq, keep, &walked), 1);
-	KUNIT_EXPECT_EQ(test, seq, syms[2].seq);
-	kallsym_dyn_unregister(&syms[0]);
-	kallsym_dyn_unregister(&syms[2]);
-	kallsym_dyn_unregister(&syms[3]);
-	synchronize_rcu();
-	kallsym_dyn_register(&syms[3]);
-
-	walked.limit = 0;
-	KUNIT_EXPECT_EQ(test, kallsym_dyn_walk(&seq, keep, &walked), 0);
-	KUNIT_EXPECT_EQ(test, walked.nr, ARRAY_SIZE(expected));
-	for (i = 0; i < min_t(int, walked.nr, ARRAY_SIZE(expected)); i++)
-		KUNIT_EXPECT_EQ(test, walked.starts[i], BASE + expected[i] * SIZE);
-
-	for (i = 0; i < NR; i++)
-		kallsym_dyn_unregister(&syms[i]);
-	synchronize_rcu();
-}
-
-/*
- * A reader without the lock keeps its place when symbols are added, also when the
- * symbol at its place is removed.
- */
-static void test_next(struct kunit *test)
-{
-	static const int expected[] = { 1, 2, 4, 5, 6, 7, 0 };
-	struct kallsym_dyn_cursor cur = {};
+	static const int expected[] = { 1, 2, 4, 5, 6, 7 };
 	const struct kallsym_dyn *sym;
 	struct kallsym_dyn syms[NR];
+	unsigned long addr = 0;
 	int i, nr = 0;
 
-	for (i = 1; i < NR; i++) {
-		init_sym(&syms[i], BASE + i * SIZE, SIZE, "next");
-		kallsym_dyn_register(&syms[i]);
+	for (i = NR - 1; i >= 0; i--) {
+		init_sym(&syms[i], BASE + i * SIZE, SIZE, "walked");
+		if (i)
+			kallsym_dyn_register(&syms[i]);
 	}
-	init_sym(&syms[0], BASE, SIZE, "next");
 
-	for (;;) {
-		scoped_guard(rcu) {
-			do {
-				sym = kallsym_dyn_next(&cur);
-			} while (sym && strcmp(sym->modname, "kunit"));
-			if (sym && nr < ARRAY_SIZE(expected))
-				KUNIT_EXPECT_PTR_EQ(test, sym, &syms[expected[nr]]);
-		}
-		if (!sym)
-			break;
-		if (++nr == 2) {
-			kallsym_dyn_unregister(&syms[2]);
-			kallsym_dyn_unregister(&syms[3]);
-			synchronize_rcu();
-			memset(&syms[2].node, POISON_FREE, sizeof(syms[2].node));
-			kallsym_dyn_register(&syms[0]);
-		}
+	for (sym = find_next(addr); sym; sym = find_next(addr)) {
+		if (nr < ARRAY_SIZE(expected))
+			KUNIT_EXPECT_PTR_EQ(test, sym, &syms[expected[nr]]);
+		addr = sym->end;
+		if (++nr != 2)
+			continue;
+		kallsym_dyn_unregister(&syms[2]);
+		kallsym_dyn_unregister(&syms[3]);
+		synchronize_rcu();
+		memset(&syms[2].node, POISON_FREE, sizeof(syms[2].node));
+		kallsym_dyn_register(&syms[0]);
 	}
 	KUNIT_EXPECT_EQ(test, nr, ARRAY_SIZE(expected));
 
 	for (i = 0; i < NR; i++)
-		kallsym_dyn_unregister(&syms[i]);
+		if (i != 2 && i != 3)
+			kallsym_dyn_unregister(&syms[i]);
 	synchronize_rcu();
 }
 
-static void test_walk_failure(struct kunit *test)
+static int keep_symbol(const struct kallsym_dyn *sym, void *data)
 {
-	struct walked walked = { .nr = ARRAY_SIZE(walked.starts) };
+	const struct kallsym_dyn **kept = data;
+
+	*kept = sym;
+	return -ENOSPC;
+}
+
+static void test_with_next(struct kunit *test)
+{
+	const struct kallsym_dyn *kept = NULL;
 	struct kallsym_dyn sym;
-	u64 seq = 0;
 
-	init_sym(&sym, BASE, SIZE, "no_room");
+	init_sym(&sym, BASE, SIZE, "with_next");
 	kallsym_dyn_register(&sym);
-
-	KUNIT_EXPECT_EQ(test, kallsym_dyn_walk(&seq, keep, &walked), -ENOSPC);
-	KUNIT_EXPECT_LT(test, seq, sym.seq);
-	walked.nr = 0;
-	KUNIT_EXPECT_EQ(test, kallsym_dyn_walk(&seq, keep, &walked), 0);
-	KUNIT_EXPECT_EQ(test, walked.nr, 1);
+	KUNIT_EXPECT_EQ(test, kallsym_dyn_with_next(0, keep_symbol, &kept), -ENOSPC);
+	KUNIT_EXPECT_PTR_EQ(test, kept, &sym);
+	kept = NULL;
+	KUNIT_EXPECT_EQ(test, kallsym_dyn_with_next(ULONG_MAX, keep_symbol, &kept), 0);
+	KUNIT_EXPECT_NULL(test, kept);
 	kallsym_dyn_unregister(&sym);
 	synchronize_rcu();
 }
@@ -267,9 +244,9 @@ static struct kunit_case kallsyms_dynamic_cases[] = {
 	KUNIT_CASE(test_lookup),
 	KUNIT_CASE(test_register_again),
 	KUNIT_CASE(test_perf_only),
-	KUNIT_CASE(test_walk_of_changes),
 	KUNIT_CASE(test_next),
-	KUNIT_CASE(test_walk_failure),
+	KUNIT_CASE(test_walk_of_changes),
+	KUNIT_CASE(test_with_next),
 	{}
 };
 

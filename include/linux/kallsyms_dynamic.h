@@ -2,9 +2,7 @@
 #ifndef _LINUX_KALLSYMS_DYNAMIC_H
 #define _LINUX_KALLSYMS_DYNAMIC_H
 
-#include <linux/list.h>
 #include <linux/rbtree_latch.h>
-#include <linux/rbtree_types.h>
 #include <linux/types.h>
 #include <uapi/linux/perf_event.h>
 
@@ -45,11 +43,9 @@ enum kallsym_dyn_type {
  * @type: one of &enum kallsym_dyn_type
  * @flags: KALLSYM_DYN_BPF_PROG, KALLSYM_DYN_PERF_ONLY, KALLSYM_DYN_CODE,
  *	KALLSYM_DYN_INIT_TEXT
+ * @registered: the symbol is in the registry
  * @task_ended: kallsym_dyn_end_task() has reported the end to events of tasks
- * @seq: number of the registration, increasing; 0 if not registered
- * @tnode: node in the tree by address
- * @node: node in the list of all symbols, which is ordered by @seq
- * @seq_node: node in the tree by @seq
+ * @node: node in the tree by address
  *
  * The owner of the text embeds a zeroed structure and sets the first six
  * members.
@@ -61,26 +57,9 @@ struct kallsym_dyn {
 	const char		*modname;
 	u16			type;
 	u16			flags;
+	bool			registered;
 	bool			task_ended;
-	u64			seq;
-	struct latch_tree_node	tnode;
-	struct list_head	node;
-	struct rb_node		seq_node;
-};
-
-/**
- * struct kallsym_dyn_cursor - position of kallsym_dyn_next()
- * @seq: registration number of the last symbol; 0 to start with the first
- * @sym: that symbol. It is only used if no symbol was unregistered since.
- * @removals: number of symbols that had been unregistered by then
- *
- * A cursor of zeros is before the first symbol, and one with only @seq set is
- * after the symbol with that number.
- */
-struct kallsym_dyn_cursor {
-	u64				seq;
-	const struct kallsym_dyn	*sym;
-	unsigned long			removals;
+	struct latch_tree_node	node;
 };
 
 /**
@@ -105,8 +84,8 @@ bool is_kallsym_dyn_address(unsigned long addr);
 bool is_kallsym_dyn_code(unsigned long addr);
 int kallsym_dyn_lookup(unsigned long addr, unsigned long *size,
 		       unsigned long *off, char *name);
-const struct kallsym_dyn *kallsym_dyn_next(struct kallsym_dyn_cursor *cur);
-int kallsym_dyn_walk(u64 *seq, kallsym_dyn_fn fn, void *data);
+const struct kallsym_dyn *kallsym_dyn_next(unsigned long addr);
+int kallsym_dyn_with_next(unsigned long addr, kallsym_dyn_fn fn, void *data);
 
 /**
  * kallsym_dyn_registered() - check if a symbol is registered
@@ -117,7 +96,7 @@ int kallsym_dyn_walk(u64 *seq, kallsym_dyn_fn fn, void *data);
  */
 static inline bool kallsym_dyn_registered(const struct kallsym_dyn *sym)
 {
-	return sym->seq;
+	return sym->registered;
 }
 
 #else /* !CONFIG_KALLSYMS_DYNAMIC */
@@ -138,14 +117,9 @@ static inline int kallsym_dyn_lookup(unsigned long addr, unsigned long *size,
 	return 0;
 }
 
-static inline const struct kallsym_dyn *kallsym_dyn_next(struct kallsym_dyn_cursor *cur)
+static inline const struct kallsym_dyn *kallsym_dyn_next(unsigned long addr)
 {
 	return NULL;
-}
-
-static inline int kallsym_dyn_walk(u64 *seq, kallsym_dyn_fn fn, void *data)
-{
-	return 0;
 }
 
 #endif /* CONFIG_KALLSYMS_DYNAMIC */

@@ -10,7 +10,7 @@
  * when the event overflows, and decides whether the sample is written.
  * Children have the program of their parent: each event holds its own reference.
  * It changes under the parent's child_mutex, and for all of them at once. With
- * attr.bpf_attach it is attached before the event counts anything.
+ * PERF_BPF_F_ATTACH it is attached before the event counts anything.
  *
  * Releasing a link, or unregistering a PMU, detaches the program while the event
  * may overflow, in NMI context. The overflow handler holds the RCU read lock, and a
@@ -39,7 +39,7 @@ int bpf_overflow_handler(struct perf_event *event,
 	int ret = 0;
 
 	guard(rcu)();
-	/* Pairs with the release in perf_event_set_bpf_handler() */
+	/* Pairs with the release in perf_event_publish_bpf_prog() */
 	prog = smp_load_acquire(&event->prog);
 	if (!prog || prog->type != BPF_PROG_TYPE_PERF_EVENT)
 		return 1;
@@ -60,8 +60,8 @@ int bpf_overflow_handler(struct perf_event *event,
 	return ret;
 }
 
-static void perf_event_run_bpf_prog(struct perf_event *event,
-				    struct bpf_prog *prog, u64 bpf_cookie)
+static void perf_event_publish_bpf_prog(struct perf_event *event,
+					struct bpf_prog *prog, u64 bpf_cookie)
 {
 	WRITE_ONCE(event->bpf_cookie, bpf_cookie);
 	/* The event may be running: publish the program after its cookie. */
@@ -105,13 +105,13 @@ static int perf_event_set_bpf_handler(struct perf_event *event,
 
 	list_for_each_entry(child, &event->child_list, child_list) {
 		bpf_prog_inc(prog);
-		perf_event_run_bpf_prog(child, prog, bpf_cookie);
+		perf_event_publish_bpf_prog(child, prog, bpf_cookie);
 	}
-	perf_event_run_bpf_prog(event, prog, bpf_cookie);
+	perf_event_publish_bpf_prog(event, prog, bpf_cookie);
 	return 0;
 }
 
-static void perf_event_put_bpf_handler(struct perf_event *event)
+static void perf_event_unpublish_bpf_prog(struct perf_event *event)
 {
 	/* A link's release may race with the event's PMU being unregistered. */
 	struct bpf_prog *prog = xchg(&event->prog, NULL);
@@ -126,8 +126,8 @@ static void perf_event_free_bpf_handler(struct perf_event *event)
 
 	guard(mutex)(&event->child_mutex);
 	list_for_each_entry(child, &event->child_list, child_list)
-		perf_event_put_bpf_handler(child);
-	perf_event_put_bpf_handler(event);
+		perf_event_unpublish_bpf_prog(child);
+	perf_event_unpublish_bpf_prog(event);
 }
 
 int __perf_event_set_bpf_prog(struct perf_event *event,
@@ -202,13 +202,13 @@ void perf_event_free_bpf_prog(struct perf_event *event)
  * @event is about to be freed. It has no children, which hold references to it, and
  * child_mutex must not be taken: mmap_lock may be held.
  */
-void perf_event_put_bpf_prog(struct perf_event *event)
+void __perf_event_free_bpf_prog(struct perf_event *event)
 {
 	if (!event->prog)
 		return;
 
 	if (!perf_event_is_tracing(event)) {
-		perf_event_put_bpf_handler(event);
+		perf_event_unpublish_bpf_prog(event);
 		return;
 	}
 	perf_event_detach_bpf_prog(event);
@@ -226,7 +226,7 @@ static bool perf_event_bypasses_bpf_prog(const struct perf_event *event)
 	return attr->type == PERF_TYPE_SOFTWARE && attr->config == PERF_COUNT_SW_BPF_OUTPUT;
 }
 
-/* attr.bpf_attach: @event is new, and not visible to anyone else yet. */
+/* PERF_BPF_F_ATTACH: @event is new, and not visible to anyone else yet. */
 int perf_event_open_bpf_prog(struct perf_event *event)
 {
 	struct bpf_prog *prog;
@@ -266,7 +266,7 @@ void perf_event_inherit_bpf_prog(struct perf_event *event, struct perf_event *pa
 		return;
 
 	bpf_prog_inc(prog);
-	perf_event_run_bpf_prog(event, prog, parent->bpf_cookie);
+	perf_event_publish_bpf_prog(event, prog, parent->bpf_cookie);
 }
 
 /**

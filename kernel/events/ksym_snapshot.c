@@ -7,18 +7,18 @@
  * one of its events. It writes the same records to the ring buffer of that
  * event.
  *
- * kallsyms_dynamic writes live records for events of a CPU, and calls
- * snapshot_one(), under the same lock. Text is either registered when the walk gets
- * to it, and has its record here, or its live record is in the ring buffer of some
- * CPU. No text is missed, and the timestamps of its records are in order. An event
- * of a task may have both records for text that its task registers meanwhile.
- * The pid and tid of a record here are those of the worker.
+ * snapshot_one() writes under the registry's lock. A symbol is either in the tree
+ * when the walk gets to its address, and has its record here before the live one of
+ * its end, or its live record is in the ring buffer of some CPU. No text is missed, and
+ * the timestamps of its records are in order. That takes events of whole CPUs: an
+ * event of a task or a cgroup does not get the ends of other tasks' text.
  *
- * A ring buffer is written only on its own CPU. If it is full, the walk stops
- * before the record that did not fit, and user space gets the position as a
- * cursor: twice the registration number of the last symbol. The cursor is odd if
- * the KSYMBOL of that symbol was written, but not all that follows: its code, of
- * which the first bytes may have been written, or its BPF_EVENT.
+ * A ring buffer is written only on its own CPU, where the caller has to be. If it is
+ * full, the walk stops before the record that did not fit, and user space gets the
+ * position as a cursor: all text below this address is written. An address within a
+ * symbol means that its KSYMBOL is written, but not all that follows: its BPF_EVENT, or
+ * its code from that address on. If there is another symbol at the address by then,
+ * it has live records.
  *
  * The code of a symbol is read under text_mutex. Those who patch text hold it from
  * their TEXT_POKE until the bytes are written, so the bytes here are never older than
@@ -26,31 +26,24 @@
  */
 
 #include <linux/bpf.h>
-#include <linux/completion.h>
 #include <linux/cpumask.h>
 #include <linux/kallsyms_dynamic.h>
 #include <linux/memory.h>
 #include <linux/mutex.h>
 #include <linux/perf_event.h>
+#include <linux/sched/signal.h>
 #include <linux/smp.h>
 #include <linux/uaccess.h>
-#include <linux/workqueue.h>
 
 #include "internal.h"
 
-/* Result of snapshot_one(): written, stop the walk before the next symbol */
+/* Result of snapshot_one(): go on with the next record */
 #define SNAPSHOT_NEXT	1
 
 struct ksym_snapshot {
 	struct perf_event	*event;
-	u64			seq;	/* last symbol with all records written */
-	u64			begun;	/* last symbol with its KSYMBOL written */
-	size_t			code_offset;	/* bytes of its code written */
+	unsigned long		addr;	/* see the cursor above */
 	u32			emitted;
-	int			ret;
-	bool			killed;	/* nobody waits any more */
-	struct work_struct	work;
-	struct completion	done;
 };
 
 /* Return: the program whose main function is @sym, or NULL. */
@@ -66,117 +59,78 @@ static struct bpf_prog *snapshot_main_prog(const struct kallsym_dyn *sym)
 	return aux->event_id ? aux->prog : NULL;
 }
 
-static int snapshot_code(struct ksym_snapshot *snap, const struct kallsym_dyn *sym)
+static int snapshot_begin(struct ksym_snapshot *snap, const struct kallsym_dyn *sym)
 {
-	int ret;
+	int ret = perf_event_ksymbol_replay(snap->event, sym);
 
-	if (!(sym->flags & KALLSYM_DYN_CODE))
-		return 0;
-
-	while (snap->code_offset < sym->end - sym->start) {
-		ret = perf_event_code_replay(snap->event, sym, snap->code_offset);
-		if (ret <= 0)
-			return ret;
-		snap->code_offset += ret;
-		snap->emitted++;
-	}
-	return 0;
-}
-
-static int snapshot_one(const struct kallsym_dyn *sym, void *data)
-{
-	struct ksym_snapshot *snap = data;
-	struct bpf_prog *prog;
-	int ret;
-
-	/*
-	 * If the CPU goes offline, its queued work runs on another CPU, and some
-	 * events are moved to another CPU.
-	 */
-	if (smp_processor_id() != READ_ONCE(snap->event->cpu))
-		return -ENODEV;
-
-	/* The event may have got the end of the text already, so not its begin */
-	if (READ_ONCE(sym->task_ended) &&
-	    snap->event->attach_state & PERF_ATTACH_TASK)
-		return SNAPSHOT_NEXT;
-
-	if (snap->begun != sym->seq) {
-		ret = perf_event_ksymbol_replay(snap->event, sym);
-		if (ret < 0)
-			return ret;
-		snap->emitted += ret;
-		snap->begun = sym->seq;
-		snap->code_offset = 0;
-	}
-
-	ret = snapshot_code(snap, sym);
-	if (ret < 0)
-		return ret;
-
-	prog = snapshot_main_prog(sym);
-	if (!prog)
-		return SNAPSHOT_NEXT;
-
-	ret = perf_event_bpf_replay(snap->event, prog);
 	if (ret < 0)
 		return ret;
 	snap->emitted += ret;
+	/* Within the symbol, but no code is written */
+	snap->addr = sym->start + 1;
 	return SNAPSHOT_NEXT;
 }
 
-/* One symbol at a time, so that others get the locks and the CPU in between. */
-static void snapshot_walk(struct work_struct *work)
+static int snapshot_code(struct ksym_snapshot *snap, const struct kallsym_dyn *sym)
 {
-	struct ksym_snapshot *snap = container_of(work, struct ksym_snapshot, work);
+	size_t offset = snap->addr - sym->start;
+	int ret;
+
+	if (offset == 1)
+		offset = 0;
+	ret = perf_event_code_replay(snap->event, sym, offset);
+	if (ret < 0)
+		return ret;
+	snap->emitted++;
+	snap->addr = sym->start + offset + ret;
+	return SNAPSHOT_NEXT;
+}
+
+static int snapshot_bpf_event(struct ksym_snapshot *snap, const struct kallsym_dyn *sym)
+{
+	struct bpf_prog *prog = snapshot_main_prog(sym);
+	int ret = prog ? perf_event_bpf_replay(snap->event, prog) : 0;
+
+	if (ret < 0)
+		return ret;
+	snap->emitted += ret;
+	snap->addr = sym->end;
+	return SNAPSHOT_NEXT;
+}
+
+/* Write the next record about @sym, of which BPF_EVENT or code follow the KSYMBOL. */
+static int snapshot_one(const struct kallsym_dyn *sym, void *data)
+{
+	struct ksym_snapshot *snap = data;
+
+	if (smp_processor_id() != READ_ONCE(snap->event->cpu))
+		return -EAGAIN;
+
+	if (snap->addr <= sym->start)
+		return snapshot_begin(snap, sym);
+	if (sym->flags & KALLSYM_DYN_CODE && snap->event->attr.ksymbol_code)
+		return snapshot_code(snap, sym);
+	return snapshot_bpf_event(snap, sym);
+}
+
+/* One record at a time, so that others get the locks and the CPU in between. */
+static int snapshot_walk(struct ksym_snapshot *snap)
+{
 	bool with_code = snap->event->attr.ksymbol_code;
+	int ret;
 
 	do {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		cond_resched();
 		if (with_code)
 			mutex_lock(&text_mutex);
-		snap->ret = kallsym_dyn_walk(&snap->seq, snapshot_one, snap);
+		ret = kallsym_dyn_with_next(snap->addr, snapshot_one, snap);
 		if (with_code)
 			mutex_unlock(&text_mutex);
-		cond_resched();
-	} while (snap->ret == SNAPSHOT_NEXT && !READ_ONCE(snap->killed));
+	} while (ret == SNAPSHOT_NEXT);
 
-	complete(&snap->done);
-}
-
-/* Walk on @cpu. Unlike smp_call_on_cpu() this can be killed. */
-static int snapshot_run(struct ksym_snapshot *snap, int cpu)
-{
-	if (!cpu_online(cpu))
-		return -ENODEV;
-
-	init_completion(&snap->done);
-	INIT_WORK_ONSTACK(&snap->work, snapshot_walk);
-	queue_work_on(cpu, system_percpu_wq, &snap->work);
-	if (wait_for_completion_killable(&snap->done)) {
-		/* The walk may not have begun; if it has, it ends with this symbol. */
-		WRITE_ONCE(snap->killed, true);
-		cancel_work_sync(&snap->work);
-		snap->ret = -EINTR;
-	}
-	destroy_work_on_stack(&snap->work);
-	return snap->ret;
-}
-
-static void snapshot_cursor_decode(struct ksym_snapshot *snap,
-				   const struct perf_event_ksym_snapshot *arg)
-{
-	snap->begun = arg->cursor >> 1;
-	snap->seq = snap->begun - (arg->cursor & 1);
-	snap->code_offset = arg->code_offset;
-}
-
-static void snapshot_cursor_encode(const struct ksym_snapshot *snap,
-				   struct perf_event_ksym_snapshot *arg)
-{
-	bool within = snap->begun > snap->seq;
-
-	arg->cursor = within ? snap->begun << 1 | 1 : snap->seq << 1;
-	arg->code_offset = within ? snap->code_offset : 0;
+	return ret;
 }
 
 /* A ring buffer in overwrite mode never gets full, so records could be lost. */
@@ -195,14 +149,12 @@ static int snapshot_check_event(struct perf_event *event)
 {
 	if (READ_ONCE(event->state) <= PERF_EVENT_STATE_REVOKED)
 		return -ENODEV;
-	/* perf_event_open() clears the bits if it may not profile the kernel */
 	if (!perf_event_wants_ksymbols(event))
-		return perf_allow_kernel() ?: -EOPNOTSUPP;
-	if (READ_ONCE(event->cpu) < 0)
+		return event->ksymbol_dropped ? -EACCES : -EOPNOTSUPP;
+	if (event->attach_state & PERF_ATTACH_TASK || is_cgroup_event(event))
 		return -ENXIO;
-	/* The text of all tasks, for an event that was opened for one of them */
-	if (event->attach_state & PERF_ATTACH_TASK && perf_allow_cpu())
-		return -EACCES;
+	if (!cpu_online(READ_ONCE(event->cpu)))
+		return -ENODEV;
 	return snapshot_check_ring(event);
 }
 
@@ -212,10 +164,9 @@ static int snapshot_check_event(struct perf_event *event)
  * @usnap: argument of the ioctl, both read and written
  * @size: its size in bytes, as user space knows it
  *
- * Waits for a worker on the CPU of the event. A fatal signal ends this.
- *
- * Context: Process, may sleep. Not under the mutex of the event's context, which
- * other users of the context would have to wait for.
+ * Context: Process, may sleep. Takes time for each symbol that exists, so not under
+ * the mutex of the event's context, which other users of the context would have to
+ * wait for.
  * Return: 0 or -errno, see &struct perf_event_ksym_snapshot.
  */
 long perf_event_ksym_snapshot(struct perf_event *event,
@@ -231,18 +182,17 @@ long perf_event_ksym_snapshot(struct perf_event *event,
 	ret = copy_struct_from_user(&arg, sizeof(arg), usnap, size);
 	if (ret)
 		return ret;
-	if (arg.flags || arg.cursor == 1)
+	if (arg.flags)
 		return -EINVAL;
 	ret = snapshot_check_event(event);
 	if (ret)
 		return ret;
 
-	snapshot_cursor_decode(&snap, &arg);
-	ret = snapshot_run(&snap, READ_ONCE(event->cpu));
+	snap.addr = arg.cursor;
+	ret = snapshot_walk(&snap);
 
-	snapshot_cursor_encode(&snap, &arg);
+	arg.cursor = snap.addr;
 	arg.emitted = snap.emitted;
-	arg.lost = min_t(u64, atomic64_read(&event->lost_samples), U32_MAX);
 	if (copy_to_user(usnap, &arg, min(size, sizeof(arg))))
 		return -EFAULT;
 

@@ -62,8 +62,8 @@ static struct perf_event_attr churn_attr(int prog)
 	attr.inherit = 1;
 	attr.disabled = 0;
 	if (prog >= 0) {
-		attr.bpf_attach = 1;
 		attr.bpf_fd = prog;
+		attr.bpf_flags = PERF_BPF_F_ATTACH;
 	}
 	return attr;
 }

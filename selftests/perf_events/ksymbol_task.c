@@ -11,10 +11,15 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "kselftest_harness.h"
 #include "lib/bpf_raw.h"
@@ -193,6 +198,70 @@ TEST_F_TIMEOUT(task, gets_end_of_filter_on_close, TEST_S)
 	}
 }
 
+/* Listen on a free port of 127.0.0.1. Return: the socket, or -errno. */
+static int listen_locally(struct sockaddr_in *addr)
+{
+	socklen_t len = sizeof(*addr);
+	int sock = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	*addr = (struct sockaddr_in){
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	if (sock < 0 || bind(sock, (struct sockaddr *)addr, len) || listen(sock, 1) ||
+	    getsockname(sock, (struct sockaddr *)addr, &len))
+		return -errno;
+	return sock;
+}
+
+/*
+ * In another task: connect a socket with a filter and close it. The kernel keeps the
+ * socket until the other end is closed too, for 40 seconds: those above the 60 seconds
+ * after which it would keep less than a socket. Return: the exit status, 0 if all was done.
+ */
+static int connect_and_close(const struct sockaddr_in *addr)
+{
+	const int linger = 100;
+	int sock, status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		sock = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (sock < 0 || attach_filter(sock))
+			_exit(1);
+		if (setsockopt(sock, IPPROTO_TCP, TCP_LINGER2, &linger, sizeof(linger)))
+			_exit(2);
+		_exit(connect(sock, (struct sockaddr *)addr, sizeof(*addr)) ? 3 : 0);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+		return 4;
+	return WEXITSTATUS(status);
+}
+
+/* The softirq that frees a socket runs in any task, here in the one with the event. */
+TEST_F_TIMEOUT(task, gets_no_end_of_filter_of_another_task, TEST_S)
+{
+	struct sockaddr_in addr;
+	int listener, sock, ret;
+
+	listener = listen_locally(&addr);
+	if (listener < 0)
+		SKIP(return, "no TCP on 127.0.0.1: %s", strerror(-listener));
+	ret = connect_and_close(&addr);
+	if (ret == 3)
+		SKIP(return, "cannot connect to 127.0.0.1");
+	ASSERT_EQ(0, ret);
+	sock = accept(listener, NULL, NULL);
+	ASSERT_LE(0, sock);
+	close_fd(&sock);
+	close_fd(&listener);
+
+	if (variant->ksymbol_all)
+		EXPECT_NE(NULL, ksym_rings__wait_unregister(&self->all, "cbpf_prog_"));
+	ASSERT_EQ(0, ksym_rings__drain(&self->own));
+	EXPECT_EQ(NULL, ksym_rings__find(&self->own, "cbpf_prog_", 0, true));
+}
+
 FIXTURE(cgroup) {
 	struct ksym_rings own;	/* the event of the root cgroup, on CPU 0 */
 };
@@ -247,6 +316,21 @@ FIXTURE_TEARDOWN(cgroup)
 TEST_F_TIMEOUT(cgroup, gets_end_on_close, TEST_S)
 {
 	expect_end_on_close(_metadata, &self->own);
+}
+
+/*
+ * The event does not get the end of text that tasks outside of the cgroup free, so it
+ * would keep what a snapshot wrote.
+ */
+TEST_F_TIMEOUT(cgroup, gets_no_snapshot, TEST_S)
+{
+	struct perf_event_ksym_snapshot snap = {};
+	int ret = ioctl(self->own.fds[0].fd, PERF_EVENT_IOC_KSYM_SNAPSHOT, &snap);
+
+	if (ret && errno == ENOTTY)
+		SKIP(return, "this kernel has no PERF_EVENT_IOC_KSYM_SNAPSHOT");
+	EXPECT_EQ(-1, ret);
+	EXPECT_EQ(ENXIO, errno);
 }
 
 TEST_HARNESS_MAIN

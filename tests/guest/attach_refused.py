@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Does an LSM decide who attaches a BPF program when a perf event is opened?
 
-PERF_EVENT_IOC_SET_BPF is a write to the event, which SELinux may refuse. attr.bpf_attach
+PERF_EVENT_IOC_SET_BPF is a write to the event, which SELinux may refuse. attr.bpf_fd
 must be no way around that: a process in readonly_t, which may open events and not write
 to them (selinux_policy.py), can attach a program neither way, and one in base_t both
 ways.
@@ -28,7 +28,7 @@ def result(function: Callable[..., object], *args: int) -> int:
 
 
 def attach(domain: str, program: int) -> list[int]:
-    """The errno of SET_BPF and of bpf_attach in a process of a domain, 0 for success."""
+    """The errno of SET_BPF and of bpf_fd in a process of a domain, 0 for success."""
     read_end, write_end = os.pipe()
     child = os.fork()
     if not child:
@@ -54,7 +54,7 @@ def main() -> int:
     seen = {domain: attach(domain, program) for domain in expected}
     for domain, errors in seen.items():
         words = [errno.errorcode.get(error, "attached") for error in errors]
-        print(f"{domain}: SET_BPF {words[0:1]}, bpf_attach {words[1:2]}")
+        print(f"{domain}: SET_BPF {words[0:1]}, bpf_fd {words[1:2]}")
     return int(seen != expected)
 
 

@@ -15,8 +15,9 @@ from typing import NamedTuple, Optional
 SYS_PERF_EVENT_OPEN, SYS_BPF = 298, 321
 PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY = 1, 9
 PERF_ATTR_SIZE = 144
-BPF_EVENT, BPF_RETAIN, BPF_ATTACH = 1 << 30, 1 << 42, 1 << 43
-PERF_ATTR_SIZE_VER10, BPF_FD_OFFSET = 160, 144
+BPF_EVENT, BPF_RETAIN = 1 << 30, 1 << 42
+# bpf_fd, bpf_flags and bpf_cookie are the last fields of this size
+PERF_ATTR_SIZE_VER10, BPF_FIELDS, PERF_BPF_F_ATTACH = 160, "<IIQ", 1 << 0
 PERF_COUNT_SW_CONTEXT_SWITCHES = 3
 PERF_EVENT_IOC_SET_BPF, PERF_EVENT_IOC_BPF_PROG_FD = 0x40042408, 0x4004240d
 BPF_PROG_LOAD, BPF_PROG_GET_FD_BY_ID, BPF_OBJ_GET_INFO_BY_FD, BPF_BTF_LOAD = 5, 13, 15, 18
@@ -64,9 +65,9 @@ def open_sampling(program: Optional[int] = None, cookie: int = 0) -> int:
     attached at open unless program is None; raises OSError."""
     attr = bytearray(PERF_ATTR_SIZE_VER10)
     struct.pack_into("<IIQQQQQ", attr, 0, PERF_TYPE_SOFTWARE, len(attr),
-                     PERF_COUNT_SW_CONTEXT_SWITCHES, 1, 0, 0,
-                     0 if program is None else BPF_ATTACH)
-    struct.pack_into("<IIQ", attr, BPF_FD_OFFSET, program or 0, 0, cookie)
+                     PERF_COUNT_SW_CONTEXT_SWITCHES, 1, 0, 0, 0)
+    struct.pack_into(BPF_FIELDS, attr, len(attr) - struct.calcsize(BPF_FIELDS), program or 0,
+                     0 if program is None else PERF_BPF_F_ATTACH, cookie)
     buffer = ctypes.create_string_buffer(bytes(attr), len(attr))
     return syscall(SYS_PERF_EVENT_OPEN, ctypes.addressof(buffer), 0, -1, -1, 0)
 

@@ -64,8 +64,8 @@ static bool kernel_attaches(void)
 	struct perf_event_attr attr = faults;
 	int fd;
 
-	attr.bpf_attach = 1;
 	attr.bpf_fd = -1;
+	attr.bpf_flags = PERF_BPF_F_ATTACH;
 	fd = syscall(__NR_perf_event_open, &attr, 0, -1, -1, 0);
 	if (fd >= 0)
 		close(fd);
@@ -185,8 +185,8 @@ static void errors(void)
 	attr.sample_period = 0;
 	expect_open("no samples", open_event(&attr, 0, NULL), EINVAL);
 	attr = faults;
-	attr.bpf_attach = 1;
-	expect_open("bpf_attach of the caller", open_event(&attr, 0, NULL), EINVAL);
+	attr.bpf_flags = PERF_BPF_F_ATTACH;
+	expect_open("bpf_flags of the caller", open_event(&attr, 0, NULL), EINVAL);
 }
 
 int main(int argc, char **argv)

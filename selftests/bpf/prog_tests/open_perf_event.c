@@ -98,9 +98,9 @@ static void refused(struct test_perf_link *skel)
 
 	ASSERT_EQ(bpf_program__open_perf_event(skel->progs.handler, &attr, 0, -1, &opts),
 		  -EINVAL, "unknown flag");
-	attr.bpf_attach = 1;
+	attr.bpf_flags = PERF_BPF_F_ATTACH;
 	ASSERT_EQ(bpf_program__open_perf_event(skel->progs.handler, &attr, 0, -1, NULL),
-		  -EINVAL, "bpf_attach in attr");
+		  -EINVAL, "bpf_flags in attr");
 	attr = each_switch;
 	attr.sample_period = 0;
 	ASSERT_EQ(bpf_program__open_perf_event(skel->progs.handler, &attr, 0, -1, NULL),

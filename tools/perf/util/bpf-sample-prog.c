@@ -6,7 +6,7 @@
  * the program returns 0. It is loaded once, whatever number of events it is for, so that
  * they share its maps.
  *
- * If the kernel supports attr.bpf_attach, it attaches the program when it opens the event,
+ * If the kernel supports PERF_BPF_F_ATTACH, it attaches the program when it opens the event,
  * and all children inherit it. Otherwise perf attaches it to the open event, which it
  * enables after that. An event has one program: with --filter it is the filter, which goes
  * on to this one (bpf-filter.c).
@@ -275,7 +275,7 @@ int perf_bpf_sample_prog__load(struct evsel *evsel)
  * perf_bpf_sample_prog__attach_at_open - Let the kernel attach the program
  * @evsel: with a program, configured and not open yet
  *
- * On a kernel without attr.bpf_attach this only loads it. If the event takes no samples it
+ * On a kernel without PERF_BPF_F_ATTACH this only loads it. If the event takes no samples it
  * does nothing.
  *
  * Return: 0 or -errno, with a message printed.
@@ -292,7 +292,7 @@ int perf_bpf_sample_prog__attach_at_open(struct evsel *evsel)
 	if (fd < 0)
 		return fd;
 	if (perf_can_bpf_attach()) {
-		attr->bpf_attach = 1;
+		attr->bpf_flags = PERF_BPF_F_ATTACH;
 		attr->bpf_fd = fd;
 	}
 	return 0;
@@ -335,10 +335,10 @@ int perf_bpf_sample_prog__attach(struct evsel *evsel)
 	}
 	if (!attr->sample_period)
 		return 0;
-	if (!attr->bpf_attach)
+	if (!attr->bpf_flags)
 		return attach_to_open_event(evsel, bpf_program__fd(evsel->bpf_prog->prog));
 	/* It is written to perf.data, where a file descriptor has no meaning */
-	attr->bpf_attach = 0;
+	attr->bpf_flags = 0;
 	attr->bpf_fd = 0;
 	return 0;
 }

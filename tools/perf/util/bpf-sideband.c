@@ -36,7 +36,6 @@
 #include "bpf-event.h"
 #include "bpf-fetch.h"
 #include "bpf-sideband.h"
-#include "cap.h"
 #include "debug.h"
 #include "env.h"
 #include "evlist.h"
@@ -414,9 +413,7 @@ int bpf_sideband__keep_log(struct bpf_sideband *sb, const struct record_opts *op
 	if (!sb->log)
 		return -ENOMEM;
 
-	attr->ksymbol = 1;
-	attr->ksymbol_all = 1;
-	attr->ksymbol_code = perf_cap__capable(CAP_PERFMON) || perf_cap__capable(CAP_SYS_ADMIN);
+	evsel__config_ksymbol(sb->evsel, /*code=*/true);
 	attr->build_id = opts->build_id;
 	attr->sample_type |= PERF_SAMPLE_TIME;
 	/* events of --switch-output-event share the ring buffers, so need the same clock */

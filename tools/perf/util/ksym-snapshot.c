@@ -9,15 +9,16 @@
  * may be recorded twice, or not at all.
  *
  * PERF_EVENT_IOC_KSYM_SNAPSHOT makes the kernel write these records to the ring buffer
- * of one event, under the lock that orders additions and removals. A snapshot for one
- * event covers all text. If events are open on all CPUs, all later changes are recorded
- * as well. The records have the time of the snapshot, so it must be taken before the
- * first sample.
+ * of one event, in order with those of removals. A snapshot for one event covers all
+ * text. If events are open on all CPUs, all later changes are recorded as well. The
+ * records have the time of the snapshot, so it must be taken before the first sample.
+ * The kernel writes them on the CPU of the event, where this thread goes meanwhile.
  */
 #include <errno.h>
 #include <sys/ioctl.h>
 #include <linux/perf_event.h>
 #include <internal/xyarray.h>
+#include "affinity.h"
 #include "cpumap.h"
 #include "debug.h"
 #include "evlist.h"
@@ -48,21 +49,26 @@ static int ksym_snapshot__take(struct ksym_snapshot *snapshot, int fd)
 /* Events of a task on any CPU (cpu -1) are skipped: they cannot have a snapshot. */
 static int evsel__ksym_snapshot(struct evsel *evsel, struct ksym_snapshot *snapshot)
 {
+	struct affinity affinity;
 	struct perf_cpu cpu;
 	unsigned int idx;
 	int err = -EINVAL;
 
+	if (affinity__setup(&affinity) < 0)
+		return -ENOMEM;
 	perf_cpu_map__for_each_cpu(cpu, idx, evsel__cpus(evsel)) {
 		int *fd = xyarray__entry(evsel->core.fd, idx, 0);
 
 		if (cpu.cpu < 0 || *fd < 0)
 			continue;
 
+		affinity__set(&affinity, cpu.cpu);
 		err = ksym_snapshot__take(snapshot, *fd);
-		/* this CPU went offline: try the next one */
-		if (err != -ENODEV)
+		/* this CPU went offline, or perf may not run there: try the next one */
+		if (err != -ENODEV && err != -EAGAIN)
 			break;
 	}
+	affinity__cleanup(&affinity);
 	return err;
 }
 

@@ -39,8 +39,8 @@ check_support() {
 	  > /dev/null 2>&1 || skip "missing BPF support"
 
   # Probe the kernel, not perf: this perf may be one that does not use it
-  LC_ALL=C grep -q -a -w bpf_attach /sys/kernel/btf/vmlinux ||
-	  skip "kernel without attr.bpf_attach"
+  LC_ALL=C grep -q -a -w perf_event_open_bpf_prog /sys/kernel/btf/vmlinux ||
+	  skip "kernel without attr.bpf_fd"
 }
 
 spin() {
@@ -137,14 +137,14 @@ test_children_filtered() {
 
 # The file descriptor of the program has no meaning to a reader of the file
 test_attr() {
-  echo "attr.bpf_attach is not in the file"
+  echo "attr.bpf_fd is not in the file"
 
-  if perf evlist -v -i "${perfdata}" | grep 'bpf_attach\|bpf_fd'; then
-    echo "attr.bpf_attach is not in the file [Failed]"
+  if perf evlist -v -i "${perfdata}" | grep 'bpf_flags\|bpf_fd'; then
+    echo "attr.bpf_fd is not in the file [Failed]"
     err=1
     return
   fi
-  echo "attr.bpf_attach is not in the file [Success]"
+  echo "attr.bpf_fd is not in the file [Success]"
 }
 
 check_support

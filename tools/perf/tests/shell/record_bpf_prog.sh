@@ -150,7 +150,7 @@ grep -q '^last_comm = .*"bash"$' "${dir}/log" || fail "no string in: $(cat "${di
 echo "a program that keeps all samples: ${samples} in ${tasks} tasks"
 perf evlist -v -i "${dir}/data" > "${dir}/log" 2>&1 || fail "perf evlist: $(cat "${dir}/log")"
 grep -q task-clock "${dir}/log" || fail "perf evlist shows no event: $(cat "${dir}/log")"
-! grep 'bpf_attach\|bpf_fd' "${dir}/log" || fail "a file descriptor is in perf.data"
+! grep 'bpf_flags\|bpf_fd' "${dir}/log" || fail "a file descriptor is in perf.data"
 
 record "${clock[@]}" --bpf-prog "${several}:none" --bpf-prog-maps
 dropped=$(said 'dropped = \(int\)([0-9]*)')
