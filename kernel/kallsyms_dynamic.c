@@ -33,6 +33,7 @@
 #include <linux/kallsyms_dynamic.h>
 #include <linux/kernel.h>
 #include <linux/perf_event.h>
+#include <linux/preempt.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
 
@@ -166,6 +167,12 @@ void kallsym_dyn_end_task(struct kallsym_dyn *sym)
 	kallsym_dyn_report_end(sym, PERF_SB_TASK);
 }
 
+/* A softirq interrupts any task, which has nothing to do with the text. */
+static unsigned int kallsym_dyn_end_events(const struct kallsym_dyn *sym)
+{
+	return sym->task_ended || in_serving_softirq() ? PERF_SB_CPU : PERF_SB_ALL;
+}
+
 /**
  * kallsym_dyn_unregister() - unregister the symbol of dynamic kernel text
  * @sym: the symbol; nothing is done if it is not registered
@@ -185,7 +192,7 @@ bool kallsym_dyn_unregister(struct kallsym_dyn *sym)
 
 	scoped_guard(kallsym_dyn_changes)
 		latch_tree_erase(&sym->node, &kallsym_dyn_tree, &kallsym_dyn_ops);
-	kallsym_dyn_report_end(sym, sym->task_ended ? PERF_SB_CPU : PERF_SB_ALL);
+	kallsym_dyn_report_end(sym, kallsym_dyn_end_events(sym));
 	sym->registered = false;
 
 	return true;
@@ -217,8 +224,9 @@ struct kallsym_dyn *kallsym_dyn_find(unsigned long addr)
 {
 	struct kallsym_dyn *sym = kallsym_dyn_at(addr);
 
+	/* mod_tree finds the text of modules */
 	if (sym)
-		return sym->flags & KALLSYM_DYN_PERF_ONLY ? NULL : sym;
+		return sym->type == KALLSYM_DYN_MODULE ? NULL : sym;
 
 	/* Only BPF functions end in a call */
 	sym = kallsym_dyn_at(addr - 1);
@@ -250,7 +258,7 @@ bool is_kallsym_dyn_code(unsigned long addr)
 	const struct kallsym_dyn *sym;
 
 	guard(rcu)();
-	sym = kallsym_dyn_find(addr);
+	sym = kallsym_dyn_at(addr);
 	return sym && sym->flags & KALLSYM_DYN_CODE;
 }
 

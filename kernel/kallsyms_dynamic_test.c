@@ -132,23 +132,23 @@ static void test_register_again(struct kunit *test)
 	}
 }
 
-/* Others find the addresses of this text, and the end of text before it */
-static void test_perf_only(struct kunit *test)
+/* mod_tree finds the text of modules. It is not the end of the text before it. */
+static void test_module(struct kunit *test)
 {
-	struct kallsym_dyn func, sym;
+	struct kallsym_dyn func, module;
 
 	init_sym(&func, BASE, SIZE, "func");
 	func.type = KALLSYM_DYN_BPF;
-	init_sym(&sym, BASE + SIZE, SIZE, "perf_only");
-	sym.flags = KALLSYM_DYN_PERF_ONLY;
+	init_sym(&module, BASE + SIZE, SIZE, "module");
+	module.type = KALLSYM_DYN_MODULE;
 	kallsym_dyn_register(&func);
 	KUNIT_EXPECT_PTR_EQ(test, find(BASE + SIZE), &func);
-	kallsym_dyn_register(&sym);
+	kallsym_dyn_register(&module);
 
 	KUNIT_EXPECT_NULL(test, find(BASE + SIZE));
 	KUNIT_EXPECT_NULL(test, find(BASE + SIZE + 1));
-	KUNIT_EXPECT_PTR_EQ(test, find_next(func.end), &sym);
-	kallsym_dyn_unregister(&sym);
+	KUNIT_EXPECT_PTR_EQ(test, find_next(func.end), &module);
+	kallsym_dyn_unregister(&module);
 	kallsym_dyn_unregister(&func);
 	synchronize_rcu();
 }
@@ -243,7 +243,7 @@ static struct kunit_case kallsyms_dynamic_cases[] = {
 	KUNIT_CASE(test_end_of_no_function),
 	KUNIT_CASE(test_lookup),
 	KUNIT_CASE(test_register_again),
-	KUNIT_CASE(test_perf_only),
+	KUNIT_CASE(test_module),
 	KUNIT_CASE(test_next),
 	KUNIT_CASE(test_walk_of_changes),
 	KUNIT_CASE(test_with_next),

@@ -27,12 +27,10 @@ enum kallsym_dyn_type {
 
 /* The symbol is embedded in a struct bpf_prog_aux */
 #define KALLSYM_DYN_BPF_PROG	0x1
-/* For perf only: others list the text and find its addresses */
-#define KALLSYM_DYN_PERF_ONLY	0x2
 /* No other record describes the code: perf reports it as TEXT_POKE */
-#define KALLSYM_DYN_CODE	0x4
+#define KALLSYM_DYN_CODE	0x2
 /* Init text of a module, which is freed before the core text */
-#define KALLSYM_DYN_INIT_TEXT	0x8
+#define KALLSYM_DYN_INIT_TEXT	0x4
 
 /**
  * struct kallsym_dyn - symbol of a range of dynamic kernel text
@@ -41,7 +39,7 @@ enum kallsym_dyn_type {
  * @name: symbol name; the owner must keep it as long as the structure
  * @modname: module name, which /proc/kallsyms prints in brackets
  * @type: one of &enum kallsym_dyn_type
- * @flags: KALLSYM_DYN_BPF_PROG, KALLSYM_DYN_PERF_ONLY, KALLSYM_DYN_CODE,
+ * @flags: KALLSYM_DYN_BPF_PROG, KALLSYM_DYN_CODE,
  *	KALLSYM_DYN_INIT_TEXT
  * @registered: the symbol is in the registry
  * @task_ended: kallsym_dyn_end_task() has reported the end to events of tasks

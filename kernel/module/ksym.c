@@ -47,7 +47,6 @@ static void module_ksym_register(struct kallsym_dyn_module *ksym, struct module 
 		.name    = mod->name,
 		.modname = mod->name,
 		.type    = KALLSYM_DYN_MODULE,
-		.flags   = KALLSYM_DYN_PERF_ONLY,
 	};
 	if (type == MOD_INIT_TEXT)
 		ksym->sym.flags |= KALLSYM_DYN_INIT_TEXT;

@@ -46,22 +46,24 @@ static int register_text(struct ksym_play *p, const struct ksym_rec *rec)
 
 	if (!rec->k.len || !rec->name[0])
 		complain(p, "empty name or range", NULL, rec);
-	if (again && p->whole && !ksym_set__has(&p->live, rec))
-		complain(p, "replayed, but not registered", NULL, rec);
 	for (i = 0; i < p->live.nr; i++) {
 		t = &p->live.texts[i];
-		if (ksym_text__is(t, rec) && (again || !t->len ||
+		if (ksym_text__is(t, rec) && (again || t->early || !t->len ||
 					      rec->type == PERF_RECORD_MMAP2)) {
 			t->len = rec->k.len;
 			t->type = rec->k.ksym_type;
+			t->early &= again;
 			return 0;
 		}
 		if (t->addr < rec->k.addr + rec->k.len &&
 		    rec->k.addr < t->addr + t->len)
 			complain(p, "overlap", t, rec);
 	}
-	return ksym_set__add(&p->live, rec->k.addr, rec->k.len,
-			     rec->k.ksym_type, rec->name);
+	if (ksym_set__add(&p->live, rec->k.addr, rec->k.len, rec->k.ksym_type, rec->name))
+		return -ENOMEM;
+	/* Text is in snapshots a moment before its REGISTER is written */
+	p->live.texts[p->live.nr - 1].early = again && p->whole;
+	return 0;
 }
 
 static void unregister_text(struct ksym_play *p, const struct ksym_rec *rec)
@@ -71,6 +73,8 @@ static void unregister_text(struct ksym_play *p, const struct ksym_rec *rec)
 	for (i = 0; i < p->live.nr; i++) {
 		if (!ksym_text__is(&p->live.texts[i], rec))
 			continue;
+		if (p->live.texts[i].early)
+			complain(p, "replayed, and no REGISTER before", NULL, rec);
 		ksym_set__del(&p->live, i);
 		return;
 	}
@@ -167,7 +171,12 @@ bool ksym_play__agrees(struct ksym_play *p, struct ksym_rings *rings, char *why)
 {
 	char say[KSYM_SAY_LEN] = "";
 	int diff = compare(p, rings, say);
+	size_t i;
 
+	for (i = 0; i < p->live.nr && !p->wrong[0]; i++)
+		if (p->live.texts[i].early)
+			snprintf(p->wrong, sizeof(p->wrong), "replayed, but not registered: %s",
+				 p->live.texts[i].name);
 	if (diff < 0)
 		snprintf(why, KSYM_WHY_LEN, "the sets cannot be read: %s", strerror(-diff));
 	else

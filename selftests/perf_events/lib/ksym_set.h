@@ -14,6 +14,7 @@ struct ksym_text {
 	__u64 addr;
 	__u32 len;		/* 0: not known */
 	__u16 type;		/* PERF_RECORD_KSYMBOL_TYPE_* */
+	bool early;		/* replayed, and its REGISTER has to follow */
 	char *name;
 };
 
