@@ -34,7 +34,7 @@ def compile_guest(source: Path, out: Path) -> None:
     """A program for the guest, with the library of the selftests
     (CalledProcessError: the compiler says why)."""
     subprocess.run(
-        ["gcc", "-O2", "-Wall", "-D_GNU_SOURCE", f"-I{LIBRARY}", "-isystem",
+        ["gcc", "-O2", "-Wall", "-D_GNU_SOURCE=", f"-I{LIBRARY}", "-isystem",
          str(BUILD / "out-headers/usr/include"), "-o", str(out), str(source),
          *(str(part) for part in sorted(LIBRARY.glob("*.c")))], check=True)
 

@@ -10,8 +10,8 @@
  * snapshot_one() writes under the registry's lock. A symbol is either in the tree
  * when the walk gets to its address, and has its record here before the live one of
  * its end, or its live record is in the ring buffer of some CPU. No text is missed, and
- * the timestamps of its records are in order. That takes events of whole CPUs, which
- * are enabled: an event of a task or a cgroup does not get the ends of other tasks' text.
+ * the timestamps of its records are in order. That takes events of whole CPUs: an
+ * event of a task or a cgroup does not get the ends of other tasks' text.
  *
  * A ring buffer is written only on its own CPU, where the caller has to be. If it is
  * full, the walk stops before the record that did not fit, and user space gets the
@@ -155,8 +155,6 @@ static int snapshot_check_event(struct perf_event *event)
 		return -ENXIO;
 	if (!cpu_online(READ_ONCE(event->cpu)))
 		return -ENODEV;
-	if (READ_ONCE(event->state) < PERF_EVENT_STATE_INACTIVE)
-		return -ENOTCONN;
 	return snapshot_check_ring(event);
 }
 
