@@ -2,8 +2,9 @@
 """Are the shares that perf annotate gives to the lines of a BPF program the true ones?
 
 A program runs on this machine's kernel whose lines have known numbers of instructions. Each of
-these multiplies what the one before it left, so that all of them take the same time, and the
-share of a line in the samples is that of its instructions.
+these multiplies what the one before it left, the first one what the last run left: a processor
+that could begin the next run early would show less of its first line. So all of them take the
+same time, and the share of a line in the samples is that of its instructions.
 """
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ from subject import perf_binary, run_perf
 
 LINES, INSNS = 10, 3000
 FREQUENCY, SECONDS = 4000, 2
-LDX_W, MUL, EXIT = 0x61, 0x27, 0x95
+LDX_W, STX_W, MUL, EXIT = 0x61, 0x63, 0x27, 0x95
+CB = 48  # offsetof(struct __sk_buff, cb)
 BPF_PROG_TEST_RUN = 10
 INSN = struct.Struct("<BBhi")
 # one of so many lines is that far off in 27 of 1,000 runs, by chance
@@ -42,15 +44,16 @@ def lines_of(rng: random.Random) -> list[int]:
 
 
 def load(name: str, counts: list[int]) -> int:
-    """Load a program: r0 is the length of the packet, multiplied by odd numbers, line by line."""
+    """Load a program: cb[0] of the packet is multiplied by odd numbers, line by line."""
     lines = [Line(0, "truth.c", number + 1, 1, f"\tline_{number}();") for number in range(LINES)]
     btf, functions = program_btf(Program(1, name, [Function(name, 0, b"", lines)]))
     starts = [0, *(1 + sum(counts[:number]) for number in range(1, LINES))]
     records = b"".join(struct.pack("<IIII", start, btf.string(line.file), btf.string(line.text),
                                    line.line << 10 | 1) for start, line in zip(starts, lines))
-    code = INSN.pack(LDX_W, 0x10, 0, 0)
+    code = INSN.pack(LDX_W, 0x10, CB, 0)
     code += b"".join(INSN.pack(MUL, 0, 0, 2 * i + 3) for i in range(sum(counts)))
-    return bpf_syscalls.load_program(name, code=code + INSN.pack(EXIT, 0, 0, 0), btf=btf.blob(),
+    code += INSN.pack(STX_W, 0x01, CB, 0) + INSN.pack(EXIT, 0, 0, 0)
+    return bpf_syscalls.load_program(name, code=code, btf=btf.blob(),
                                      funcs=struct.pack("<II", 0, functions[0]), lines=records)
 
 
