@@ -145,6 +145,10 @@ configurations: tree ## compile what the series touches in other configurations
 	@build=$${PERF_BPF_BUILD:-build}; \
 		JOBS=$$(nproc) tests/full/configurations $$build/linux $$build/configurations
 
+.PHONY: ended
+ended: kernel ## the series on a kernel with upstream's 4eaf4d71b91a: which patches go, which change (ten minutes)
+	@tests/full/ended
+
 .PHONY: bare
 bare: ## make demo and make check in a new Debian that has git, make and a package mirror
 	@tests/full/bare demo check

@@ -18,7 +18,7 @@
 #include <x86intrin.h>
 
 #include "bpf_info.h"
-#include "bpf_raw.h"
+#include "bpf_load.h"
 #include "ksym_ring.h"
 #include "own_time.h"
 
@@ -32,7 +32,7 @@ static void die(const char *what, int err)
 
 static int load_small(void)
 {
-	return bpf_raw_load_filter("bench");
+	return load_filter("bench");
 }
 
 /*

@@ -13,7 +13,9 @@ from typing import Dict, Sequence
 
 TOP = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("PERF_BPF_BUILD", TOP / "build")).absolute()
-LIBRARY = BUILD / "linux/tools/testing/selftests/perf_events/lib"
+TOOLS = BUILD / "linux/tools"
+LIBRARY = TOOLS / "testing/selftests/perf_events/lib"
+LIBBPF = BUILD / "out-selftests/perf_events/libbpf/libbpf.a"
 # One CPU, since -icount runs them one after the other; time that is slept is
 # left out. virtme-ng names the number of CPUs itself: the last one counts.
 QEMU = """#!/bin/bash
@@ -34,9 +36,11 @@ def compile_guest(source: Path, out: Path) -> None:
     """A program for the guest, with the library of the selftests
     (CalledProcessError: the compiler says why)."""
     subprocess.run(
-        ["gcc", "-O2", "-Wall", "-D_GNU_SOURCE=", f"-I{LIBRARY}", "-isystem",
+        ["gcc", "-O2", "-Wall", "-D_GNU_SOURCE=", f"-I{LIBRARY}", f"-I{LIBRARY.parent.parent}",
+         f"-I{TOOLS}/include", f"-I{TOOLS}/lib", "-isystem",
          str(BUILD / "out-headers/usr/include"), "-o", str(out), str(source),
-         *(str(part) for part in sorted(LIBRARY.glob("*.c")))], check=True)
+         *(str(part) for part in sorted(LIBRARY.glob("*.c"))), str(LIBBPF), "-lelf", "-lz"],
+        check=True)
 
 
 def measure(kernel: str, program: Path, work: Path, icount: bool = True,

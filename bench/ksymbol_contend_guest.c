@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "bpf_event.h"
-#include "bpf_raw.h"
+#include "bpf_load.h"
 #include "ksym_ring.h"
 #include "own_time.h"
 #include "test_env.h"
@@ -55,11 +55,7 @@ static __u64 now(void)
 
 static int load(void)
 {
-	const struct bpf_insn insns[] = {
-		BPF_RAW_MOV_IMM(BPF_REG_0, 0),
-		BPF_RAW_EXIT(),
-	};
-	int fd = bpf_raw_load_named(BPF_PROG_TYPE_SOCKET_FILTER, "bench", insns, 2);
+	int fd = load_filter("bench");
 
 	if (fd < 0)
 		die("loading a program", -fd);

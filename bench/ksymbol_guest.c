@@ -19,12 +19,10 @@
 #include <sys/socket.h>
 #include <x86intrin.h>
 
-#include "bpf_raw.h"
+#include "bpf_load.h"
 #include "ksym_ring.h"
-#include "make_bpf.h"
-#include "make_module.h"
+#include "made.h"
 #include "own_time.h"
-#include "symbolize.h"
 
 #define MAX_PROGS	10000
 #define READINGS	5
@@ -44,15 +42,10 @@ static void die(const char *what, int err)
 
 static void load_up_to(int nr)
 {
-	const struct bpf_insn insns[] = {
-		BPF_RAW_MOV_IMM(BPF_REG_0, 0),
-		BPF_RAW_EXIT(),
-	};
 	int fd;
 
 	for (; nr_progs < nr; nr_progs++) {
-		fd = bpf_raw_load_named(BPF_PROG_TYPE_SOCKET_FILTER, "bench",
-					insns, 2);
+		fd = load_filter("bench");
 		if (fd < 0)
 			die("loading a program", -fd);
 		progs[nr_progs] = fd;
@@ -87,30 +80,38 @@ static void bench_read(int nr)
 	printf("read_%d %llu\n", nr, least);
 }
 
-/* Return: the instructions of one lookup. */
+/* Return: the instructions of one lookup, by a program of a type whose test runs repeat. */
 static __u64 cost_of_lookup(__u64 addr)
 {
-	int fmt = symbolize__format_map("%ps", 4), out = bpf_raw_value_map(NAME_SIZE);
-	char packet[64] = "";
-	/* A type whose test runs repeat. */
-	int prog = symbolize__load(BPF_PROG_TYPE_SCHED_CLS, fmt, out, NAME_SIZE, addr);
-	union bpf_attr run = {
-		.test = {
-			.prog_fd = prog,
-			.data_in = (unsigned long)packet,
-			.data_size_in = sizeof(packet),
-			.repeat = LOOKUPS,
-		},
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_RDONLY_PROG);
+	int format = bpf_map_create(BPF_MAP_TYPE_ARRAY, NULL, sizeof(int), sizeof("%ps"), 1, &opts);
+	int out = value_map(NAME_SIZE), prog, err;
+	const struct bpf_insn insns[] = {
+		BPF_LD_IMM64(BPF_REG_1, addr),
+		BPF_STX_MEM(BPF_DW, BPF_REG_10, BPF_REG_1, -8),
+		BPF_LD_MAP_VALUE(BPF_REG_1, out, 0),
+		BPF_MOV64_IMM(BPF_REG_2, NAME_SIZE),
+		BPF_LD_MAP_VALUE(BPF_REG_3, format, 0),
+		BPF_MOV64_REG(BPF_REG_4, BPF_REG_10),
+		BPF_ALU64_IMM(BPF_ADD, BPF_REG_4, -8),
+		BPF_MOV64_IMM(BPF_REG_5, 8),
+		BPF_EMIT_CALL(BPF_FUNC_snprintf),
+		BPF_MOV64_IMM(BPF_REG_0, 0),
+		BPF_EXIT_INSN(),
 	};
-	__u64 t0 = __rdtsc();
-	int err = bpf_raw(BPF_PROG_TEST_RUN, &run);
+	__u64 t0;
 
+	if (bpf_map_update_elem(format, &zero, "%ps", BPF_ANY) || bpf_map_freeze(format))
+		die("a format", errno);
+	prog = bpf_prog_load(BPF_PROG_TYPE_SCHED_CLS, NULL, "GPL", insns, ARRAY_SIZE(insns), NULL);
+	t0 = __rdtsc();
+	err = run_on_packet(prog, LOOKUPS);
 	t0 = __rdtsc() - t0;
 	if (err)
 		die("running a lookup", -err);
-	close(run.test.prog_fd);
+	close(prog);
 	close(out);
-	close(fmt);
+	close(format);
 	return t0 / LOOKUPS;
 }
 
@@ -200,18 +201,13 @@ static void bench_lookups(void)
  */
 static void bench_load(const char *who)
 {
-	const struct bpf_insn insns[] = {
-		BPF_RAW_MOV_IMM(BPF_REG_0, 0),
-		BPF_RAW_EXIT(),
-	};
 	static __u64 times[LOADS];
 	__u64 all = __rdtsc();
 	int i, fd;
 
 	for (i = 0; i < LOADS; i++) {
 		times[i] = own_time();
-		fd = bpf_raw_load_named(BPF_PROG_TYPE_SOCKET_FILTER, "bench",
-					insns, 2);
+		fd = load_filter("bench");
 		if (fd < 0)
 			die("loading a program", -fd);
 		close(fd);

@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 
 #include "bpf_event.h"
-#include "btf_lookup.h"
+#include "bpf_load.h"
 #include "own_time.h"
 #include "sample_ctx.h"
 
@@ -70,65 +70,58 @@ static int cast;
 
 static void look_up(void)
 {
-	const struct btf_type *t = NULL;
-	struct btf_lookup btf;
 	unsigned int i;
-	int err = btf_lookup__open(&btf, BTF_VMLINUX);
+	int off;
 
-	if (!err)
-		err = btf_lookup__find(&btf, "perf_sample_data", BTF_KIND_STRUCT, &t);
-	if (err < 0)
-		die("the kernel's struct perf_sample_data", -err);
 	for (i = 0; i < MAX_FIELDS; i++) {
-		err = btf_lookup__member(&btf, t, fields[i].member, &kernel_offs[i]);
-		if (err < 0)
-			die(fields[i].member, -err);
-		kernel_offs[i] += fields[i].behind;
+		off = vmlinux_offset_of("perf_sample_data", fields[i].member, NULL);
+		if (off < 0)
+			die(fields[i].member, -off);
+		kernel_offs[i] = off + fields[i].behind;
 	}
-	cast = btf_lookup__find(&btf, "bpf_cast_to_kern_ctx", BTF_KIND_FUNC, NULL);
+	cast = vmlinux_btf_id("bpf_cast_to_kern_ctx", BTF_KIND_FUNC);
 	if (cast < 0)
 		die("bpf_cast_to_kern_ctx()", -cast);
-	btf_lookup__close(&btf);
 }
 
 /* Each appends the instructions that read field @i: r6 is the context, r7 the sample. */
 
 static int read_ctx(struct bpf_insn *insn, unsigned int i)
 {
-	insn[0] = BPF_RAW_LOAD(fields[i].size, BPF_REG_2, BPF_REG_6, fields[i].off);
+	insn[0] = BPF_LDX_MEM(bpf_size_of(fields[i].size), BPF_REG_2, BPF_REG_6, fields[i].off);
 	return 1;
 }
 
 /* As a program has to do it that wants no memory that nobody wrote */
 static int read_core(struct bpf_insn *insn, unsigned int i)
 {
-	insn[0] = BPF_RAW_LOAD(8, BPF_REG_1, BPF_REG_7, 0);
-	insn[1] = BPF_RAW_MOV_IMM(BPF_REG_2, 0);
-	insn[2] = BPF_RAW_INSN(BPF_JMP | BPF_JSET | BPF_K, BPF_REG_1, 0, 1, fields[i].flag);
-	insn[3] = BPF_RAW_INSN(BPF_JMP | BPF_JA, 0, 0, 1, 0);
-	insn[4] = BPF_RAW_LOAD(fields[i].size, BPF_REG_2, BPF_REG_7, kernel_offs[i]);
+	insn[0] = BPF_LDX_MEM(BPF_DW, BPF_REG_1, BPF_REG_7, 0);
+	insn[1] = BPF_MOV64_IMM(BPF_REG_2, 0);
+	insn[2] = BPF_JMP_IMM(BPF_JSET, BPF_REG_1, fields[i].flag, 1);
+	insn[3] = BPF_JMP_A(1);
+	insn[4] = BPF_LDX_MEM(bpf_size_of(fields[i].size), BPF_REG_2, BPF_REG_7, kernel_offs[i]);
 	return 5;
 }
 
 static int read_probe(struct bpf_insn *insn, unsigned int i)
 {
-	insn[0] = BPF_RAW_MOV_REG(BPF_REG_1, BPF_REG_10);
-	insn[1] = BPF_RAW_INSN(BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_1, 0, 0, -8);
-	insn[2] = BPF_RAW_MOV_IMM(BPF_REG_2, fields[i].size);
-	insn[3] = BPF_RAW_MOV_REG(BPF_REG_3, BPF_REG_7);
-	insn[4] = BPF_RAW_INSN(BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_3, 0, 0, kernel_offs[i]);
-	insn[5] = BPF_RAW_CALL(BPF_FUNC_probe_read_kernel);
+	insn[0] = BPF_MOV64_REG(BPF_REG_1, BPF_REG_10);
+	insn[1] = BPF_ALU64_IMM(BPF_ADD, BPF_REG_1, -8);
+	insn[2] = BPF_MOV64_IMM(BPF_REG_2, fields[i].size);
+	insn[3] = BPF_MOV64_REG(BPF_REG_3, BPF_REG_7);
+	insn[4] = BPF_ALU64_IMM(BPF_ADD, BPF_REG_3, kernel_offs[i]);
+	insn[5] = BPF_EMIT_CALL(BPF_FUNC_probe_read_kernel);
 	return 6;
 }
 
 /* Not the sample, but the counter: what there is without a cast */
 static int read_value(struct bpf_insn *insn, unsigned int i)
 {
-	insn[0] = BPF_RAW_MOV_REG(BPF_REG_1, BPF_REG_6);
-	insn[1] = BPF_RAW_MOV_REG(BPF_REG_2, BPF_REG_10);
-	insn[2] = BPF_RAW_INSN(BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_2, 0, 0, -24);
-	insn[3] = BPF_RAW_MOV_IMM(BPF_REG_3, 24);
-	insn[4] = BPF_RAW_CALL(BPF_FUNC_perf_prog_read_value);
+	insn[0] = BPF_MOV64_REG(BPF_REG_1, BPF_REG_6);
+	insn[1] = BPF_MOV64_REG(BPF_REG_2, BPF_REG_10);
+	insn[2] = BPF_ALU64_IMM(BPF_ADD, BPF_REG_2, -24);
+	insn[3] = BPF_MOV64_IMM(BPF_REG_3, 24);
+	insn[4] = BPF_EMIT_CALL(BPF_FUNC_perf_prog_read_value);
 	return 5;
 }
 
@@ -149,15 +142,15 @@ static int load_reader(const struct way *way, unsigned int nr)
 	struct bpf_insn insns[MAX_INSNS];
 	unsigned int i, cnt = 0;
 
-	insns[cnt++] = BPF_RAW_MOV_REG(BPF_REG_6, BPF_REG_1);
+	insns[cnt++] = BPF_MOV64_REG(BPF_REG_6, BPF_REG_1);
 	if (way && way->casts) {
-		insns[cnt++] = BPF_RAW_CALL_KFUNC(cast);
-		insns[cnt++] = BPF_RAW_LOAD(8, BPF_REG_7, BPF_REG_0, sizeof(long));
+		insns[cnt++] = BPF_CALL_KFUNC(cast);
+		insns[cnt++] = BPF_LDX_MEM(BPF_DW, BPF_REG_7, BPF_REG_0, sizeof(long));
 	}
 	for (i = 0; i < nr; i++)
 		cnt += way->read(insns + cnt, i);
-	insns[cnt++] = BPF_RAW_MOV_IMM(BPF_REG_0, 0);
-	insns[cnt++] = BPF_RAW_EXIT();
+	insns[cnt++] = BPF_MOV64_IMM(BPF_REG_0, 0);
+	insns[cnt++] = BPF_EXIT_INSN();
 	return load_perf_prog(insns, cnt);
 }
 
@@ -210,6 +203,7 @@ static void bench_way(const struct way *way)
 {
 	static const unsigned int nrs[] = { 1, 4, MAX_FIELDS };
 	struct bpf_prog_info info;
+	__u32 size = sizeof(info);
 	__u64 bytes = 0;
 	unsigned int i;
 	int prog;
@@ -221,7 +215,8 @@ static void bench_way(const struct way *way)
 			return;
 		}
 		printf("%s_%u %llu\n", way->name, nrs[i], sample_cost(prog));
-		if (prog_info(prog, &info))
+		memset(&info, 0, sizeof(info));
+		if (bpf_prog_get_info_by_fd(prog, &info, &size))
 			die("the length of the code", errno);
 		if (nrs[i] == 1)
 			bytes = info.jited_prog_len;

@@ -183,19 +183,16 @@ static unsigned int kallsym_dyn_end_events(const struct kallsym_dyn *sym)
  *
  * Context: Process or softirq, with interrupts on. Takes a spinlock_t, so not
  * under a raw spinlock. The caller serializes this with registration of @sym.
- * Return: true if @sym was registered, so that there are lookups to wait for.
  */
-bool kallsym_dyn_unregister(struct kallsym_dyn *sym)
+void kallsym_dyn_unregister(struct kallsym_dyn *sym)
 {
 	if (!sym->registered)
-		return false;
+		return;
 
 	scoped_guard(kallsym_dyn_changes)
 		latch_tree_erase(&sym->node, &kallsym_dyn_tree, &kallsym_dyn_ops);
 	kallsym_dyn_report_end(sym, kallsym_dyn_end_events(sym));
 	sym->registered = false;
-
-	return true;
 }
 
 static struct kallsym_dyn *kallsym_dyn_at(unsigned long addr)

@@ -76,7 +76,7 @@ typedef int (*kallsym_dyn_fn)(const struct kallsym_dyn *sym, void *data);
 
 void kallsym_dyn_register(struct kallsym_dyn *sym);
 void kallsym_dyn_end_task(struct kallsym_dyn *sym);
-bool kallsym_dyn_unregister(struct kallsym_dyn *sym);
+void kallsym_dyn_unregister(struct kallsym_dyn *sym);
 struct kallsym_dyn *kallsym_dyn_find(unsigned long addr);
 bool is_kallsym_dyn_address(unsigned long addr);
 bool is_kallsym_dyn_code(unsigned long addr);

@@ -6,6 +6,7 @@
 #include <linux/bpf.h>
 #include <linux/fs.h>
 #include <linux/list.h>
+#include <linux/perf_event.h>
 #include <linux/refcount.h>
 
 /* The JITed code of one function of a program */
@@ -80,5 +81,11 @@ static inline void bpf_prog_retain_begin(struct bpf_prog *prog)		{ }
 static inline bool bpf_prog_retain_fill(struct bpf_prog *prog)		{ return false; }
 static inline bool bpf_prog_is_retained(const struct bpf_prog *prog)	{ return false; }
 #endif
+
+/* Return: the flags of the BPF_EVENT record of its unload. */
+static inline u16 bpf_prog_unload_flags(const struct bpf_prog *prog)
+{
+	return bpf_prog_is_retained(prog) ? PERF_BPF_EVENT_F_RETAINED : 0;
+}
 
 #endif /* _KERNEL_BPF_PROG_INFO_H */

@@ -13,10 +13,10 @@
  *   bpf_prog_put_deferred()	begin: PENDING	before the id is released, so that
  *     |					a lookup finds program or entry
  *     | grace periods
- *   __bpf_prog_put_rcu()	UNLOAD record, with PERF_BPF_EVENT_F_RETAINED
- *     | grace period, if it had symbols
  *   bpf_prog_retain_work()	fill: READY	or dropped, if out of memory or if
  *     |					the last event was closed
+ *   bpf_prog_free()		UNLOAD record, with PERF_BPF_EVENT_F_RETAINED
+ *     |
  *   evicted, or last event closed: removed from the table; files that are open
  *   keep the entry
  *

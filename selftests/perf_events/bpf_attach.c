@@ -13,8 +13,6 @@
 
 #include "kselftest_harness.h"
 #include "lib/bpf_event.h"
-#include "lib/bpf_raw.h"
-#include "lib/btf_lookup.h"
 #include "lib/test_env.h"
 
 #define FORK_ID		"/sys/kernel/tracing/events/sched/sched_process_fork/id"
@@ -29,62 +27,30 @@
 /* A map from the id of a process to the cookie that its program saw */
 static int cookie_map(void)
 {
-	union bpf_attr attr = {
-		.map_type = BPF_MAP_TYPE_HASH,
-		.key_size = sizeof(__u64),
-		.value_size = sizeof(__u64),
-		.max_entries = 16,
-	};
-
-	return bpf_raw(BPF_MAP_CREATE, &attr);
+	return bpf_map_create(BPF_MAP_TYPE_HASH, NULL, sizeof(pid_t), sizeof(__u64), 16, NULL);
 }
 
 static int load_cookie_reader(int map)
 {
 	const struct bpf_insn insns[] = {
-		BPF_RAW_CALL(BPF_FUNC_get_attach_cookie),
-		BPF_RAW_INSN(BPF_STX | BPF_MEM | BPF_DW, BPF_REG_10, BPF_REG_0, -8, 0),
-		BPF_RAW_CALL(BPF_FUNC_get_current_pid_tgid),
-		BPF_RAW_INSN(BPF_ALU64 | BPF_RSH | BPF_K, BPF_REG_0, 0, 0, 32),
-		BPF_RAW_INSN(BPF_STX | BPF_MEM | BPF_DW, BPF_REG_10, BPF_REG_0, -16, 0),
-		BPF_RAW_LD_IMM64_LO(BPF_REG_1, BPF_PSEUDO_MAP_FD, map),
-		BPF_RAW_LD_IMM64_HI(0),
-		BPF_RAW_MOV_REG(BPF_REG_2, BPF_REG_10),
-		BPF_RAW_INSN(BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_2, 0, 0, -16),
-		BPF_RAW_MOV_REG(BPF_REG_3, BPF_REG_10),
-		BPF_RAW_INSN(BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_3, 0, 0, -8),
-		BPF_RAW_MOV_IMM(BPF_REG_4, BPF_ANY),
-		BPF_RAW_CALL(BPF_FUNC_map_update_elem),
-		BPF_RAW_MOV_IMM(BPF_REG_0, 1),
-		BPF_RAW_EXIT(),
+		BPF_EMIT_CALL(BPF_FUNC_get_attach_cookie),
+		BPF_STX_MEM(BPF_DW, BPF_REG_10, BPF_REG_0, -8),
+		BPF_EMIT_CALL(BPF_FUNC_get_current_pid_tgid),
+		BPF_ALU64_IMM(BPF_RSH, BPF_REG_0, 32),
+		BPF_STX_MEM(BPF_W, BPF_REG_10, BPF_REG_0, -12),
+		BPF_LD_MAP_FD(BPF_REG_1, map),
+		BPF_MOV64_REG(BPF_REG_2, BPF_REG_10),
+		BPF_ALU64_IMM(BPF_ADD, BPF_REG_2, -12),
+		BPF_MOV64_REG(BPF_REG_3, BPF_REG_10),
+		BPF_ALU64_IMM(BPF_ADD, BPF_REG_3, -8),
+		BPF_MOV64_IMM(BPF_REG_4, BPF_ANY),
+		BPF_EMIT_CALL(BPF_FUNC_map_update_elem),
+		BPF_MOV64_IMM(BPF_REG_0, 1),
+		BPF_EXIT_INSN(),
 	};
 
-	return bpf_raw_load_named(BPF_PROG_TYPE_PERF_EVENT, "read_cookie", insns,
-				  sizeof(insns) / sizeof(*insns));
-}
-
-/* Return: 0 or -errno. */
-static int cookie_of(int map, pid_t pid, __u64 *cookie)
-{
-	__u64 key = pid;
-	union bpf_attr attr = {
-		.map_fd = map,
-		.key = (unsigned long)&key,
-		.value = (unsigned long)cookie,
-	};
-
-	return bpf_raw(BPF_MAP_LOOKUP_ELEM, &attr);
-}
-
-static int forget_cookie_of(int map, pid_t pid)
-{
-	__u64 key = pid;
-	union bpf_attr attr = {
-		.map_fd = map,
-		.key = (unsigned long)&key,
-	};
-
-	return bpf_raw(BPF_MAP_DELETE_ELEM, &attr);
+	return bpf_prog_load(BPF_PROG_TYPE_PERF_EVENT, "read_cookie", "GPL", insns,
+			     ARRAY_SIZE(insns), NULL);
 }
 
 /* Run a child that causes page faults and exits. Return: its id, or -errno. */
@@ -164,13 +130,10 @@ FIXTURE_TEARDOWN(attach)
 	close_fd(&self->map);
 }
 
-/* A child's program has the cookie of its parent's. */
-TEST_F(attach, cookie_is_inherited)
+/* An event of this process and its children, for a program that reads cookies */
+static void open_inherited(struct __test_metadata *_metadata, FIXTURE_DATA(attach) *self)
 {
 	struct perf_event_attr attr = sw_event_attr(PERF_COUNT_SW_PAGE_FAULTS);
-	__u64 cookie = 0;
-	int link;
-	pid_t pid;
 
 	attr.inherit = 1;
 	self->map = cookie_map();
@@ -179,16 +142,26 @@ TEST_F(attach, cookie_is_inherited)
 	ASSERT_LE(0, self->prog);
 	self->event = open_own_event(&attr);
 	ASSERT_LE(0, self->event);
+	ASSERT_EQ(0, event_ioctl(self->event, PERF_EVENT_IOC_ENABLE, 0));
+}
+
+/* A child's program has the cookie of its parent's. */
+TEST_F(attach, cookie_is_inherited)
+{
+	pid_t own = getpid(), pid;
+	__u64 cookie = 0;
+	int link;
+
+	open_inherited(_metadata, self);
 	link = link_to_event(self->prog, self->event, COOKIE);
 	ASSERT_LE(0, link);
-	ASSERT_EQ(0, event_ioctl(self->event, PERF_EVENT_IOC_ENABLE, 0));
 
 	ASSERT_EQ(0, fault_pages(4));
 	pid = child_with_faults();
 	ASSERT_LT(0, pid);
-	ASSERT_EQ(0, cookie_of(self->map, getpid(), &cookie));
+	ASSERT_EQ(0, bpf_map_lookup_elem(self->map, &own, &cookie));
 	EXPECT_EQ(COOKIE, cookie);
-	ASSERT_EQ(0, cookie_of(self->map, pid, &cookie));
+	ASSERT_EQ(0, bpf_map_lookup_elem(self->map, &pid, &cookie));
 	EXPECT_EQ(COOKIE, cookie);
 	close_fd(&link);
 }
@@ -199,19 +172,11 @@ TEST_F(attach, cookie_is_inherited)
  */
 TEST_F(attach, reaches_children)
 {
-	struct perf_event_attr attr = sw_event_attr(PERF_COUNT_SW_PAGE_FAULTS);
 	struct faulter older, younger;
 	__u64 cookie;
 	int link;
 
-	attr.inherit = 1;
-	attr.disabled = 0;
-	self->map = cookie_map();
-	ASSERT_LE(0, self->map);
-	self->prog = load_cookie_reader(self->map);
-	ASSERT_LE(0, self->prog);
-	self->event = open_own_event(&attr);
-	ASSERT_LE(0, self->event);
+	open_inherited(_metadata, self);
 
 	ASSERT_EQ(0, start_faulter(&older));
 	link = link_to_event(self->prog, self->event, COOKIE);
@@ -220,19 +185,19 @@ TEST_F(attach, reaches_children)
 	ASSERT_EQ(0, let_fault(&older));
 	ASSERT_EQ(0, let_fault(&younger));
 	cookie = 0;
-	EXPECT_EQ(0, cookie_of(self->map, older.pid, &cookie));
+	EXPECT_EQ(0, bpf_map_lookup_elem(self->map, &older.pid, &cookie));
 	EXPECT_EQ(COOKIE, cookie);
 	cookie = 0;
-	EXPECT_EQ(0, cookie_of(self->map, younger.pid, &cookie));
+	EXPECT_EQ(0, bpf_map_lookup_elem(self->map, &younger.pid, &cookie));
 	EXPECT_EQ(COOKIE, cookie);
 
 	close_fd(&link);
-	forget_cookie_of(self->map, older.pid);
-	forget_cookie_of(self->map, younger.pid);
+	bpf_map_delete_elem(self->map, &older.pid);
+	bpf_map_delete_elem(self->map, &younger.pid);
 	ASSERT_EQ(0, let_fault(&older));
 	ASSERT_EQ(0, let_fault(&younger));
-	EXPECT_EQ(-ENOENT, cookie_of(self->map, older.pid, &cookie));
-	EXPECT_EQ(-ENOENT, cookie_of(self->map, younger.pid, &cookie));
+	EXPECT_EQ(-ENOENT, bpf_map_lookup_elem(self->map, &older.pid, &cookie));
+	EXPECT_EQ(-ENOENT, bpf_map_lookup_elem(self->map, &younger.pid, &cookie));
 
 	end_faulter(&older);
 	end_faulter(&younger);
@@ -241,26 +206,18 @@ TEST_F(attach, reaches_children)
 /* The same without a link: the program stays until the event is closed. */
 TEST_F(attach, ioctl_reaches_children)
 {
-	struct perf_event_attr attr = sw_event_attr(PERF_COUNT_SW_PAGE_FAULTS);
 	struct faulter older, younger;
 	__u64 cookie;
 
-	attr.inherit = 1;
-	attr.disabled = 0;
-	self->map = cookie_map();
-	ASSERT_LE(0, self->map);
-	self->prog = load_cookie_reader(self->map);
-	ASSERT_LE(0, self->prog);
-	self->event = open_own_event(&attr);
-	ASSERT_LE(0, self->event);
+	open_inherited(_metadata, self);
 
 	ASSERT_EQ(0, start_faulter(&older));
 	ASSERT_EQ(0, event_ioctl(self->event, PERF_EVENT_IOC_SET_BPF, self->prog));
 	ASSERT_EQ(0, start_faulter(&younger));
 	ASSERT_EQ(0, let_fault(&older));
 	ASSERT_EQ(0, let_fault(&younger));
-	EXPECT_EQ(0, cookie_of(self->map, older.pid, &cookie));
-	EXPECT_EQ(0, cookie_of(self->map, younger.pid, &cookie));
+	EXPECT_EQ(0, bpf_map_lookup_elem(self->map, &older.pid, &cookie));
+	EXPECT_EQ(0, bpf_map_lookup_elem(self->map, &younger.pid, &cookie));
 
 	end_faulter(&older);
 	end_faulter(&younger);
@@ -281,19 +238,17 @@ TEST_F(attach, tracepoint_outlives_a_child)
 
 	if (id < 0)
 		SKIP(return, "no " FORK_ID ": mount tracefs");
-	self->map = bpf_raw_value_map(sizeof(__u64));
-	ASSERT_LE(0, self->map);
-	self->prog = load_counter(BPF_PROG_TYPE_TRACEPOINT, self->map);
+	self->prog = load_counter(BPF_PROG_TYPE_TRACEPOINT, &self->map);
 	ASSERT_LE(0, self->prog);
 	self->event = open_own_event(&attr);
 	ASSERT_LE(0, self->event);
 	ASSERT_EQ(0, event_ioctl(self->event, PERF_EVENT_IOC_SET_BPF, self->prog));
 
 	ASSERT_LT(0, child_with_faults());
-	ASSERT_EQ(0, bpf_raw_map_lookup(self->map, &before));
+	ASSERT_EQ(0, bpf_map_lookup_elem(self->map, &zero, &before));
 	EXPECT_LE(1, before);
 	ASSERT_LT(0, child_with_faults());
-	ASSERT_EQ(0, bpf_raw_map_lookup(self->map, &after));
+	ASSERT_EQ(0, bpf_map_lookup_elem(self->map, &zero, &after));
 	EXPECT_LT(before, after);
 }
 
@@ -307,17 +262,10 @@ TEST_F_TIMEOUT(attach, misses_are_counted, TEST_S)
 	time_t end = time(NULL) + MISS_S;
 	int hash = cookie_map(), i;
 	__u64 key = 1, runs = 0;
-	union bpf_attr update = {
-		.map_fd = hash,
-		.key = (unsigned long)&key,
-		.value = (unsigned long)&key,
-	};
 
 	attr.sample_period = MISS_PERIOD_NS;
 	ASSERT_LE(0, hash);
-	self->map = bpf_raw_value_map(sizeof(__u64));
-	ASSERT_LE(0, self->map);
-	self->prog = load_counter(BPF_PROG_TYPE_PERF_EVENT, self->map);
+	self->prog = load_counter(BPF_PROG_TYPE_PERF_EVENT, &self->map);
 	ASSERT_LE(0, self->prog);
 	self->event = open_own_event(&attr);
 	ASSERT_LE(0, self->event);
@@ -326,8 +274,8 @@ TEST_F_TIMEOUT(attach, misses_are_counted, TEST_S)
 
 	while ((misses_of(self->prog) < NR_MISSES || !runs) && time(NULL) < end) {
 		for (i = 0; i < NR_UPDATES; i++)
-			ASSERT_EQ(0, bpf_raw(BPF_MAP_UPDATE_ELEM, &update));
-		ASSERT_EQ(0, bpf_raw_map_lookup(self->map, &runs));
+			ASSERT_EQ(0, bpf_map_update_elem(hash, &key, &key, BPF_ANY));
+		ASSERT_EQ(0, bpf_map_lookup_elem(self->map, &zero, &runs));
 	}
 	TH_LOG("%llu runs, %lld misses", (unsigned long long)runs, misses_of(self->prog));
 	EXPECT_LT(0, runs);
@@ -338,7 +286,7 @@ TEST_F_TIMEOUT(attach, misses_are_counted, TEST_S)
 /* Fork while an LSM program refuses new events. Return: 0 or -errno of fork(). */
 static int fork_refused(int lsm_prog)
 {
-	int link = bpf_raw_link(lsm_prog, BPF_LSM_MAC), err = 0;
+	int link = bpf_link_create(lsm_prog, 0, BPF_LSM_MAC, NULL), err = 0;
 	pid_t pid;
 
 	if (link < 0)
@@ -358,20 +306,19 @@ static int fork_refused(int lsm_prog)
 TEST_F_TIMEOUT(attach, failed_fork_frees_the_program, TEST_S)
 {
 	struct perf_event_attr attr = sw_event_attr(PERF_COUNT_SW_PAGE_FAULTS);
-	int hook = btf_vmlinux_id(LSM_HOOK, BTF_KIND_FUNC), lsm, err;
-	struct bpf_prog_info info;
+	int hook = vmlinux_btf_id(LSM_HOOK, BTF_KIND_FUNC), lsm, err;
+	__u32 id;
 
 	lsm = hook < 0 ? hook :
-	      bpf_raw_load_return(BPF_PROG_TYPE_LSM, BPF_LSM_MAC, hook, -REFUSED);
+	      load_return(BPF_PROG_TYPE_LSM, BPF_LSM_MAC, hook, -REFUSED);
 	if (lsm == -ENOENT || lsm == -EINVAL)
 		SKIP(return, "needs CONFIG_BPF_LSM");
 	ASSERT_LE(0, lsm) TH_LOG("%s: %s", LSM_HOOK, strerror(-lsm));
 	attr.inherit = 1;
-	self->map = bpf_raw_value_map(sizeof(__u64));
-	ASSERT_LE(0, self->map);
-	self->prog = load_counter(BPF_PROG_TYPE_PERF_EVENT, self->map);
+	self->prog = load_counter(BPF_PROG_TYPE_PERF_EVENT, &self->map);
 	ASSERT_LE(0, self->prog);
-	ASSERT_EQ(0, prog_info(self->prog, &info));
+	id = id_of(self->prog);
+	ASSERT_NE(0, id);
 	self->event = open_own_event(&attr);
 	ASSERT_LE(0, self->event);
 	ASSERT_EQ(0, event_ioctl(self->event, PERF_EVENT_IOC_SET_BPF, self->prog));
@@ -383,7 +330,7 @@ TEST_F_TIMEOUT(attach, failed_fork_frees_the_program, TEST_S)
 	ASSERT_EQ(-REFUSED, err);
 	close_fd(&self->event);
 	close_fd(&self->prog);
-	EXPECT_TRUE(prog_goes_within(info.id, WAIT_MS))
+	EXPECT_TRUE(prog_goes_within(id, WAIT_MS))
 		TH_LOG("the program is still there %d ms later", WAIT_MS);
 }
 

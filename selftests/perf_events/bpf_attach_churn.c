@@ -9,7 +9,7 @@
  * the program must be freed. Use after free and wrong locking show in the kernel
  * log, if the kernel has KASAN and lockdep.
  *
- * It takes CHURN_S seconds, or BPF_ATTACH_CHURN_SECONDS if the environment has it.
+ * It takes CHURN_MS, or BPF_ATTACH_CHURN_SECONDS if the environment has it.
  */
 #define _GNU_SOURCE
 #include <assert.h>
@@ -20,21 +20,18 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "kselftest_harness.h"
 #include "lib/bpf_event.h"
-#include "lib/bpf_raw.h"
 #include "lib/test_env.h"
 
-#define CHURN_S		15
-#define MAX_CHURN_S	7200
+#define CHURN_MS	15000
 #define PERIOD_NS	100000
 #define NR_FORKERS	2
 
 /* In memory that all processes share */
 struct churn {
-	time_t end;
+	__u64 end;		/* in ms, of now_ms() */
 	bool over;		/* no more events are opened */
 	pid_t forkers[NR_FORKERS];
 	struct {
@@ -44,14 +41,6 @@ struct churn {
 };
 
 static struct churn *churn;
-
-static int churn_seconds(void)
-{
-	const char *text = getenv("BPF_ATTACH_CHURN_SECONDS");
-	int s = text ? atoi(text) : CHURN_S;
-
-	return s < 1 ? 1 : s > MAX_CHURN_S ? MAX_CHURN_S : s;
-}
 
 static struct perf_event_attr churn_attr(int prog)
 {
@@ -133,24 +122,23 @@ static int link_once(int prog)
 
 static int query_once(int prog)
 {
-	union bpf_attr query = {};
+	int fd = open_on_forker(prog), err;
+	__u32 len = 0, id, type;
+	__u64 off, addr;
 	char buf[1024];
 	FILE *f;
-	int err;
 
-	query.task_fd_query.pid = getpid();
-	query.task_fd_query.fd = open_on_forker(prog);
-	if ((int)query.task_fd_query.fd < 0)
-		return query.task_fd_query.fd;
-	snprintf(buf, sizeof(buf), "/proc/self/fdinfo/%u", query.task_fd_query.fd);
+	if (fd < 0)
+		return fd;
+	snprintf(buf, sizeof(buf), "/proc/self/fdinfo/%d", fd);
 	f = fopen(buf, "re");
 	err = f ? 0 : -errno;
 	if (f && !fread(buf, 1, sizeof(buf), f))
 		err = -EIO;
 	if (f)
 		fclose(f);
-	err = err ?: bpf_raw(BPF_TASK_FD_QUERY, &query);
-	close(query.task_fd_query.fd);
+	err = err ?: bpf_task_fd_query(getpid(), fd, 0, NULL, &len, &id, &type, &off, &addr);
+	close(fd);
 	return err;
 }
 
@@ -166,7 +154,7 @@ static const struct part {
 	{ "queries", query_once },
 };
 
-#define NR_PARTS	(sizeof(parts) / sizeof(*parts))
+#define NR_PARTS	ARRAY_SIZE(parts)
 
 static_assert(sizeof(churn->done) / sizeof(*churn->done) >= NR_PARTS, "room for all");
 
@@ -174,7 +162,7 @@ static_assert(sizeof(churn->done) / sizeof(*churn->done) >= NR_PARTS, "room for 
 static bool part_ends(unsigned int i)
 {
 	return i < NR_FORKERS ? __atomic_load_n(&churn->over, __ATOMIC_RELAXED) :
-				time(NULL) >= churn->end;
+				now_ms() >= churn->end;
 }
 
 static int do_part(unsigned int i, int prog)
@@ -209,20 +197,21 @@ FIXTURE_TEARDOWN(programs)
 
 TEST_F_TIMEOUT(programs, survive_all_at_once, MAX_CHURN_S + TEST_S)
 {
-	struct bpf_prog_info info;
+	long ms = churn_ms("BPF_ATTACH_CHURN_SECONDS", CHURN_MS);
 	int map, prog, status;
 	pid_t pids[NR_PARTS];
 	unsigned int i;
+	__u32 id;
 
 	churn = mmap(NULL, sizeof(*churn), PROT_READ | PROT_WRITE,
 		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, churn);
-	churn->end = time(NULL) + churn_seconds();
-	map = bpf_raw_value_map(sizeof(__u64));
-	ASSERT_LE(0, map);
-	prog = load_counter(BPF_PROG_TYPE_PERF_EVENT, map);
+	ASSERT_LE(0, ms);
+	churn->end = now_ms() + ms;
+	prog = load_counter(BPF_PROG_TYPE_PERF_EVENT, &map);
 	ASSERT_LE(0, prog);
-	ASSERT_EQ(0, prog_info(prog, &info));
+	id = id_of(prog);
+	ASSERT_NE(0, id);
 
 	for (i = 0; i < NR_PARTS; i++) {
 		pids[i] = fork();
@@ -243,7 +232,7 @@ TEST_F_TIMEOUT(programs, survive_all_at_once, MAX_CHURN_S + TEST_S)
 	}
 
 	close(prog);
-	EXPECT_TRUE(prog_goes_within(info.id, WAIT_MS));
+	EXPECT_TRUE(prog_goes_within(id, WAIT_MS));
 	close(map);
 }
 

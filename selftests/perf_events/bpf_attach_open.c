@@ -21,7 +21,6 @@
 
 #include "kselftest_harness.h"
 #include "lib/bpf_event.h"
-#include "lib/bpf_raw.h"
 #include "lib/sample_ring.h"
 #include "lib/test_env.h"
 
@@ -36,7 +35,6 @@
 #define NR_UPDATES	20
 #define NR_MISSES	20
 #define TRACEPOINT_ID	"/sys/kernel/tracing/events/sched/sched_process_fork/id"
-#define KPROBE_TYPE	"/sys/bus/event_source/devices/kprobe/type"
 
 struct counts {
 	__u64 runs, cookies;
@@ -46,18 +44,18 @@ struct counts {
 static int load_cookie_counter(int map, int ret)
 {
 	const struct bpf_insn insns[] = {
-		BPF_RAW_CALL(BPF_FUNC_get_attach_cookie),
-		BPF_RAW_LD_IMM64_LO(BPF_REG_1, BPF_PSEUDO_MAP_VALUE, map),
-		BPF_RAW_LD_IMM64_HI(0),
-		BPF_RAW_MOV_IMM(BPF_REG_2, 1),
-		BPF_RAW_ADD(BPF_REG_1, offsetof(struct counts, runs), BPF_REG_2),
-		BPF_RAW_ADD(BPF_REG_1, offsetof(struct counts, cookies), BPF_REG_0),
-		BPF_RAW_MOV_IMM(BPF_REG_0, ret),
-		BPF_RAW_EXIT(),
+		BPF_EMIT_CALL(BPF_FUNC_get_attach_cookie),
+		BPF_LD_MAP_VALUE(BPF_REG_1, map, 0),
+		BPF_MOV64_IMM(BPF_REG_2, 1),
+		BPF_ATOMIC_OP(BPF_DW, BPF_ADD, BPF_REG_1, BPF_REG_2, offsetof(struct counts, runs)),
+		BPF_ATOMIC_OP(BPF_DW, BPF_ADD, BPF_REG_1, BPF_REG_0,
+			      offsetof(struct counts, cookies)),
+		BPF_MOV64_IMM(BPF_REG_0, ret),
+		BPF_EXIT_INSN(),
 	};
 
-	return bpf_raw_load_named(BPF_PROG_TYPE_PERF_EVENT, "count_cookies", insns,
-				  sizeof(insns) / sizeof(*insns));
+	return bpf_prog_load(BPF_PROG_TYPE_PERF_EVENT, "count_cookies", "GPL", insns,
+			     ARRAY_SIZE(insns), NULL);
 }
 
 static struct perf_event_attr attach_attr(int prog)
@@ -95,7 +93,7 @@ FIXTURE_SETUP(open)
 	self->prog = -1;
 	if (geteuid())
 		SKIP(return, "needs root");
-	self->map = bpf_raw_value_map(sizeof(struct counts));
+	self->map = value_map(sizeof(struct counts));
 	ASSERT_LE(0, self->map);
 	self->prog = load_cookie_counter(self->map, 0);
 	ASSERT_LE(0, self->prog);
@@ -117,7 +115,7 @@ TEST_F(open, attaches)
 	ASSERT_EQ(0, ring__open(&self->ring, &attr));
 	close_fd(&self->prog);
 	ASSERT_EQ(0, fault_pages(4));
-	ASSERT_EQ(0, bpf_raw_map_lookup(self->map, &self->counts));
+	ASSERT_EQ(0, bpf_map_lookup_elem(self->map, &zero, &self->counts));
 	EXPECT_LE(4, self->counts.runs);
 	EXPECT_EQ(COOKIE * self->counts.runs, self->counts.cookies);
 	EXPECT_EQ(0, samples_in(&self->ring));
@@ -136,7 +134,7 @@ TEST_F(open, passes_samples)
 	ASSERT_EQ(0, ring__open(&self->ring, &attr));
 	ASSERT_EQ(0, fault_pages(4));
 	ASSERT_EQ(0, event_ioctl(self->ring.event, PERF_EVENT_IOC_DISABLE, 0));
-	ASSERT_EQ(0, bpf_raw_map_lookup(self->map, &self->counts));
+	ASSERT_EQ(0, bpf_map_lookup_elem(self->map, &zero, &self->counts));
 	EXPECT_LE(4, self->counts.runs);
 	EXPECT_EQ(self->counts.runs, samples_in(&self->ring));
 }
@@ -217,7 +215,7 @@ TEST_F_TIMEOUT(open, no_child_without, TEST_S)
 		ASSERT_LE(0, seen);
 		missed += !!seen;
 	}
-	ASSERT_EQ(0, bpf_raw_map_lookup(self->map, &self->counts));
+	ASSERT_EQ(0, bpf_map_lookup_elem(self->map, &zero, &self->counts));
 	for (i = 0; i < RACES_WITHOUT; i++) {
 		seen = race_with_fork(forker, cpu, &without, self->prog);
 		ASSERT_LE(0, seen);
@@ -266,7 +264,7 @@ TEST_F_TIMEOUT(open, is_inherited, TEST_S)
 			ASSERT_EQ(pid, waitpid(pid, &status, 0));
 			ASSERT_EQ(0, status);
 		}
-		ASSERT_EQ(0, bpf_raw_map_lookup(self->map, &self->counts));
+		ASSERT_EQ(0, bpf_map_lookup_elem(self->map, &zero, &self->counts));
 		TH_LOG("%s: %llu runs", i == 0 ? "thread" : i == 1 ? "fork" : "exec",
 		       self->counts.runs - before);
 		EXPECT_LE(before + 4, self->counts.runs);
@@ -339,7 +337,7 @@ TEST_F_TIMEOUT(open, contexts_are_swapped, TEST_S)
 	EXPECT_EQ(0, fault_in_turns(pong[0], ping[1], NR_SWAPS));
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_EQ(0, status);
-	ASSERT_EQ(0, bpf_raw_map_lookup(self->map, &self->counts));
+	ASSERT_EQ(0, bpf_map_lookup_elem(self->map, &zero, &self->counts));
 	TH_LOG("%llu runs, %u samples of %u by the other's event", self->counts.runs,
 	       samples_of_others(&beside), samples_in(&beside));
 	EXPECT_LE(2 * NR_SWAPS, self->counts.runs);
@@ -351,8 +349,8 @@ TEST_F_TIMEOUT(open, contexts_are_swapped, TEST_S)
 /* Each row is an attr that perf_event_open() refuses, and the errno. */
 TEST_F(open, errors)
 {
-	int other_type = bpf_raw_load_filter("no_perf_event");
-	long tracepoint = read_number(TRACEPOINT_ID), kprobe = read_number(KPROBE_TYPE);
+	int other_type = load_filter("no_perf_event");
+	long tracepoint = read_number(TRACEPOINT_ID), kprobe = read_number(KPROBE_PMU);
 	const struct {
 		const char *what;
 		int err;
@@ -382,7 +380,7 @@ TEST_F(open, errors)
 	unsigned int i;
 
 	ASSERT_LE(0, other_type);
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct perf_event_attr attr = rows[i].attr;
 
 		if ((attr.type == PERF_TYPE_TRACEPOINT && tracepoint < 0) ||
@@ -432,18 +430,13 @@ TEST_F(open, has_one_program)
 	EXPECT_EQ(-EEXIST, link_to_event(self->prog, self->ring.event, 1));
 }
 
-static __u32 id_of(int prog)
-{
-	struct bpf_prog_info info;
-
-	return prog_info(prog, &info) ? 0 : info.id;
-}
-
 /* fdinfo and BPF_TASK_FD_QUERY report the program and its cookie. */
 TEST_F(open, is_reported)
 {
 	struct perf_event_attr attr = attach_attr(self->prog);
-	union bpf_attr query = {}, old_query;
+	union bpf_attr query = {
+		.task_fd_query.pid = getpid(),
+	}, old_query;
 	__u32 id = id_of(self->prog);
 
 	ASSERT_NE(0, id);
@@ -452,10 +445,9 @@ TEST_F(open, is_reported)
 	EXPECT_EQ(id, fdinfo_number(self->ring.event, "bpf_prog_id"));
 	EXPECT_EQ(COOKIE, fdinfo_number(self->ring.event, "bpf_cookie"));
 
-	query.task_fd_query.pid = getpid();
 	query.task_fd_query.fd = self->ring.event;
 	old_query = query;
-	ASSERT_EQ(0, bpf_raw(BPF_TASK_FD_QUERY, &query));
+	ASSERT_EQ(0, syscall(__NR_bpf, BPF_TASK_FD_QUERY, &query, sizeof(query)));
 	EXPECT_EQ(id, query.task_fd_query.prog_id);
 	EXPECT_EQ(BPF_FD_TYPE_PERF_EVENT, query.task_fd_query.fd_type);
 	EXPECT_EQ(COOKIE, query.task_fd_query.cookie);
@@ -498,21 +490,10 @@ TEST_F_TIMEOUT(open, pass_on_miss, TEST_S)
 {
 	struct perf_event_attr attr = attach_attr(self->prog);
 	time_t end = time(NULL) + MISS_S;
-	__u64 key = 1;
-	union bpf_attr map = {
-		.map_type = BPF_MAP_TYPE_HASH,
-		.key_size = sizeof(key),
-		.value_size = sizeof(key),
-		.max_entries = 1,
-	};
-	union bpf_attr update = {
-		.key = (unsigned long)&key,
-		.value = (unsigned long)&key,
-	};
-	int hash = bpf_raw(BPF_MAP_CREATE, &map), i;
+	int hash, key = 1, i;
 
+	hash = bpf_map_create(BPF_MAP_TYPE_HASH, NULL, sizeof(key), sizeof(key), 1, NULL);
 	ASSERT_LE(0, hash);
-	update.map_fd = hash;
 	attr.config = PERF_COUNT_SW_CPU_CLOCK;
 	attr.sample_period = MISS_PERIOD_NS;
 	attr.inherit = 0;
@@ -520,7 +501,7 @@ TEST_F_TIMEOUT(open, pass_on_miss, TEST_S)
 	ASSERT_EQ(0, ring__open(&self->ring, &attr));
 	while (misses_of(self->prog) < NR_MISSES && time(NULL) < end)
 		for (i = 0; i < NR_UPDATES; i++)
-			ASSERT_EQ(0, bpf_raw(BPF_MAP_UPDATE_ELEM, &update));
+			ASSERT_EQ(0, bpf_map_update_elem(hash, &key, &key, BPF_ANY));
 	ASSERT_EQ(0, event_ioctl(self->ring.event, PERF_EVENT_IOC_DISABLE, 0));
 	TH_LOG("%lld misses", misses_of(self->prog));
 	EXPECT_LT(0, misses_of(self->prog));

@@ -15,87 +15,47 @@
  */
 #include <errno.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <linux/btf.h>
 
 #include "lib/bpf_info.h"
-#include "lib/bpf_raw.h"
+#include "lib/bpf_load.h"
 #include "lib/test_env.h"
 
 #define NUMBERED_INSNS	96
 #define NUMBERED_RUNS	20000
 #define NUMBERED_MAPS	8
 
-struct numbered_btf {
-	struct btf_header hdr;
-	struct { struct btf_type t; __u32 bits; } t_int;
-	struct btf_type proto, main;
-	char strs[96];
-};
-
-/* The BTF of program @nr, and its line 1 in @line. Return: an fd or -errno. */
-static int numbered_btf__load(int nr, struct bpf_line_info *line)
-{
-	enum { S_INT = 1, S_MAIN = 5 };
-	struct numbered_btf b = {
-		.hdr = {
-			.magic = BTF_MAGIC,
-			.version = BTF_VERSION,
-			.hdr_len = sizeof(b.hdr),
-			.type_len = offsetof(struct numbered_btf, strs) - sizeof(b.hdr),
-			.str_off = offsetof(struct numbered_btf, strs) - sizeof(b.hdr),
-			.str_len = sizeof(b.strs),
-		},
-		.t_int = { { S_INT, BTF_KIND_INT << 24, { 4 } },
-			   (BTF_INT_SIGNED << 24) | 32 },
-		.proto = { 0, BTF_KIND_FUNC_PROTO << 24, { 1 } },
-		.main = { S_MAIN, (BTF_KIND_FUNC << 24) | BTF_FUNC_GLOBAL, { 2 } },
-		.strs = "\0int",
-	};
-	union bpf_attr attr = {
-		.btf = (unsigned long)&b,
-		.btf_size = sizeof(b),
-	};
-	int file = S_MAIN + sprintf(b.strs + S_MAIN, "cycle_%d", nr) + 1;
-	int text = file + sprintf(b.strs + file, "cycle.c") + 1;
-
-	sprintf(b.strs + text, "return %d;", nr);
-	*line = (struct bpf_line_info){ 0, file, text, 1 << 10 | 1 };
-	return bpf_raw(BPF_BTF_LOAD, &attr);
-}
-
 /* Return: an fd or -errno */
 static int numbered_prog__load(int nr)
 {
 	const struct bpf_func_info func = { 0, 3 };
 	struct bpf_insn insns[NUMBERED_INSNS];
-	struct bpf_line_info line;
-	int i, prog, btf = numbered_btf__load(nr, &line);
-	union bpf_attr attr = {
-		.prog_type = BPF_PROG_TYPE_SCHED_CLS,
-		.prog_btf_fd = btf,
-		.func_info = (unsigned long)&func,
-		.func_info_cnt = 1,
-		.func_info_rec_size = sizeof(func),
-		.line_info = (unsigned long)&line,
-		.line_info_cnt = 1,
-		.line_info_rec_size = sizeof(line),
-	};
+	struct bpf_line_info line = { .line_col = 1 << 10 | 1 };
+	char name[32], text[32];
+	struct prog_btf btf;
+	int i, prog;
 
-	if (btf < 0)
-		return btf;
-	insns[0] = BPF_RAW_MOV_IMM(BPF_REG_0, nr);
+	LIBBPF_OPTS(bpf_prog_load_opts, opts,
+		    .func_info = &func, .func_info_cnt = 1, .func_info_rec_size = sizeof(func),
+		    .line_info = &line, .line_info_cnt = 1, .line_info_rec_size = sizeof(line));
+
+	sprintf(name, "cycle_%d", nr);
+	sprintf(text, "return %d;", nr);
+	btf = load_btf(name, "sub", "cycle.c", text);
+	opts.prog_btf_fd = btf.fd;
+	line.file_name_off = btf.file;
+	line.line_off = btf.line;
+	insns[0] = BPF_MOV64_IMM(BPF_REG_0, nr);
 	for (i = 1; i < NUMBERED_INSNS - 1; i++)
-		insns[i] = BPF_RAW_INSN(BPF_ALU64 | BPF_XOR | BPF_K, BPF_REG_0, 0, 0, i | 1);
-	insns[i] = BPF_RAW_EXIT();
-	prog = bpf_raw_load(&attr, insns, NUMBERED_INSNS);
-	close(btf);
+		insns[i] = BPF_ALU64_IMM(BPF_XOR, BPF_REG_0, i | 1);
+	insns[i] = BPF_EXIT_INSN();
+	prog = bpf_prog_load(BPF_PROG_TYPE_SCHED_CLS, NULL, "GPL", insns, NUMBERED_INSNS, &opts);
+	close_fd(&btf.fd);
 	return prog;
 }
 
@@ -106,14 +66,11 @@ static int numbered_prog__bind_maps(int prog)
 	int i, err;
 
 	for (i = 0; i < NUMBERED_MAPS; i++) {
-		union bpf_attr attr = { .prog_bind_map = { .prog_fd = prog } };
-
 		if (!maps[i])
-			maps[i] = bpf_raw_value_map(sizeof(__u64));
+			maps[i] = value_map(sizeof(__u64));
 		if (maps[i] < 0)
 			return maps[i];
-		attr.prog_bind_map.map_fd = maps[i];
-		err = bpf_raw(BPF_PROG_BIND_MAP, &attr);
+		err = bpf_prog_bind_map(prog, maps[i], NULL);
 		if (err)
 			return err;
 	}
@@ -127,7 +84,7 @@ static int numbered_prog__run(int prog, long ms)
 	int err;
 
 	do {
-		err = info_prog__run(prog, NUMBERED_RUNS);
+		err = run_on_packet(prog, NUMBERED_RUNS);
 	} while (!err && now_ms() < end);
 	return err;
 }
@@ -147,7 +104,7 @@ static int cycles(int first, int nr, int step, long ms)
 		}
 		err = numbered ? numbered_prog__bind_maps(prog) : 0;
 		if (!err)
-			err = numbered ? numbered_prog__run(prog, ms) : info_prog__run(prog, 1);
+			err = numbered ? numbered_prog__run(prog, ms) : run_on_packet(prog, 1);
 		close(prog);
 		if (err) {
 			fprintf(stderr, "bpf_load_cycles: run: %s\n", strerror(-err));

@@ -6,7 +6,7 @@
 #define _GNU_SOURCE
 #include "kselftest_harness.h"
 #include "lib/bpf_info.h"
-#include "lib/bpf_raw.h"
+#include "lib/bpf_load.h"
 #include "lib/test_env.h"
 
 FIXTURE(info) {
@@ -75,17 +75,11 @@ TEST_F(info, hidden_functions_when_asked)
 TEST_F(info, other_requests_are_refused)
 {
 	struct bpf_prog_info info = { .nr_hidden_funcs = 1 };
-	union bpf_attr attr = {
-		.info = {
-			.bpf_fd = self->prog,
-			.info_len = sizeof(info),
-			.info = (unsigned long)&info,
-		},
-	};
+	__u32 len = sizeof(info);
 
-	EXPECT_EQ(-EINVAL, bpf_raw(BPF_OBJ_GET_INFO_BY_FD, &attr));
+	EXPECT_EQ(-EINVAL, bpf_prog_get_info_by_fd(self->prog, &info, &len));
 	info = (struct bpf_prog_info){ .nr_hidden_funcs = BPF_PROG_INFO_HIDDEN_FUNCS };
-	EXPECT_EQ(0, bpf_raw(BPF_OBJ_GET_INFO_BY_FD, &attr));
+	EXPECT_EQ(0, bpf_prog_get_info_by_fd(self->prog, &info, &len));
 	EXPECT_EQ(0, info.nr_hidden_funcs & BPF_PROG_INFO_HIDDEN_FUNCS);
 }
 

@@ -25,8 +25,6 @@
 #include "kselftest_harness.h"
 #include "lib/bpf_event.h"
 #include "lib/bpf_info.h"
-#include "lib/bpf_raw.h"
-#include "lib/btf_lookup.h"
 #include "lib/ksym_ring.h"
 #include "lib/retained.h"
 #include "lib/test_env.h"
@@ -37,6 +35,8 @@
 #define NOBODY		1000
 
 #define MAX_UNLOADED	512
+
+static bool throws;	/* does the verifier add a function to the program? */
 
 /*
  * The programs that a test and its children have unloaded. On a busy machine it may
@@ -50,10 +50,10 @@ static struct {
 /* Close @prog, the last reference, and note its id for wait_for_unloaded(). */
 static void unload(int *prog)
 {
-	struct bpf_prog_info info;
+	__u32 id = id_of(*prog);
 
-	if (*prog >= 0 && !prog_info(*prog, &info) && unloaded->nr < MAX_UNLOADED)
-		unloaded->ids[unloaded->nr++] = info.id;
+	if (id && unloaded->nr < MAX_UNLOADED)
+		unloaded->ids[unloaded->nr++] = id;
 	close_fd(prog);
 }
 
@@ -77,19 +77,14 @@ static int wait_for_unloaded(int event)
 }
 
 /* Load a program, read its bpf_prog_info, and unload it. Return: 0 or -errno. */
-static int read_and_unload(struct info_copy *c, bool *throws)
+static int read_and_unload(struct info_copy *c)
 {
-	int prog = info_prog__load(throws), err = prog;
+	int prog = info_prog__load(&throws), err = prog;
 
 	if (prog >= 0)
-		err = info_copy__read(c, prog, *throws);
+		err = info_copy__read(c, prog, throws);
 	unload(&prog);
 	return err;
-}
-
-static int set_budget(long kb)
-{
-	return write_number(BUDGET, kb);
 }
 
 FIXTURE(retain) {
@@ -120,7 +115,7 @@ FIXTURE_SETUP(retain)
 FIXTURE_TEARDOWN(retain)
 {
 	if (self->budget >= 0)
-		set_budget(self->budget);
+		write_number(BUDGET, self->budget);
 	write_number(KPTR_RESTRICT, self->kptr_restrict);
 	write_number(JIT_HARDEN, self->jit_harden);
 
@@ -180,12 +175,10 @@ static void expect_same(struct __test_metadata *_metadata, const struct info_cop
 
 TEST_F_TIMEOUT(retain, told_as_before, TEST_S)
 {
-	union bpf_attr btf = {};
 	struct info_copy lived, ended;
-	bool throws;
 	int fd, btf_fd;
 
-	ASSERT_EQ(0, read_and_unload(&lived, &throws));
+	ASSERT_EQ(0, read_and_unload(&lived));
 	ASSERT_EQ(2 + throws, lived.info.nr_jited_ksyms);
 	ASSERT_EQ(2, lived.info.nr_func_info);
 	ASSERT_EQ(4, lived.info.nr_jited_line_info);
@@ -199,8 +192,7 @@ TEST_F_TIMEOUT(retain, told_as_before, TEST_S)
 	ASSERT_EQ(0, info_copy__read(&ended, fd, throws));
 	expect_same(_metadata, &lived, &ended);
 
-	btf.btf_id = ended.info.btf_id;
-	btf_fd = bpf_raw(BPF_BTF_GET_FD_BY_ID, &btf);
+	btf_fd = bpf_btf_get_fd_by_id(ended.info.btf_id);
 	EXPECT_LE(0, btf_fd) TH_LOG("BTF: %s", strerror(-btf_fd));
 	close_fd(&btf_fd);
 
@@ -211,7 +203,7 @@ TEST_F_TIMEOUT(retain, told_as_before, TEST_S)
 	expect_same(_metadata, &lived, &ended);
 
 	/* It cannot be run. */
-	EXPECT_EQ(-EINVAL, bpf_raw_test_run(fd));
+	EXPECT_EQ(-EINVAL, bpf_prog_test_run_opts(fd, NULL));
 	close_fd(&fd);
 }
 
@@ -223,11 +215,10 @@ TEST_F_TIMEOUT(retain, record_says_so, TEST_S)
 	struct info_copy c;
 	struct ksym_rings rings;
 	const struct ksym_rec *unload = NULL;
-	bool throws;
 	size_t i;
 
 	ASSERT_EQ(0, ksym_rings__open(&rings, &attr));
-	ASSERT_EQ(0, read_and_unload(&c, &throws));
+	ASSERT_EQ(0, read_and_unload(&c));
 	while (!unload && now < end && !ksym_rings__drain(&rings)) {
 		for (i = 0; i < rings.nr_recs; i++)
 			if (rings.recs[i].type == PERF_RECORD_BPF_EVENT &&
@@ -246,7 +237,6 @@ TEST_F_TIMEOUT(retain, record_says_so, TEST_S)
 TEST_F_TIMEOUT(retain, nothing_that_lives, TEST_S)
 {
 	struct info_copy c;
-	bool throws;
 	int prog = info_prog__load(&throws);
 
 	ASSERT_LE(0, prog);
@@ -262,7 +252,6 @@ TEST_F_TIMEOUT(retain, nothing_unasked, TEST_S)
 {
 	int plain = open_retain_event(false), late;
 	struct info_copy c;
-	bool throws;
 
 	ASSERT_LE(0, plain);
 	EXPECT_EQ(-EINVAL, ended_prog(plain, 1));
@@ -270,7 +259,7 @@ TEST_F_TIMEOUT(retain, nothing_unasked, TEST_S)
 	close_fd(&plain);
 
 	close_fd(&self->event);
-	ASSERT_EQ(0, read_and_unload(&c, &throws));
+	ASSERT_EQ(0, read_and_unload(&c));
 	late = open_retain_event(true);
 	ASSERT_LE(0, late);
 	EXPECT_EQ(-ENOENT, ended_prog(late, c.info.id));
@@ -283,10 +272,9 @@ TEST_F_TIMEOUT(retain, without_waiting, TEST_S)
 	__u64 end = now_ms() + WAIT_MS;
 	struct info_copy c;
 	int fd = -EAGAIN;
-	bool throws;
 
 	ASSERT_EQ(0, fcntl(self->event, F_SETFL, O_NONBLOCK));
-	ASSERT_EQ(0, read_and_unload(&c, &throws));
+	ASSERT_EQ(0, read_and_unload(&c));
 	while (fd == -EAGAIN && now_ms() < end) {
 		fd = ended_prog(self->event, c.info.id);
 		sched_yield();
@@ -299,11 +287,10 @@ TEST_F_TIMEOUT(retain, without_waiting, TEST_S)
 static int unload_programs(int event, int nr)
 {
 	struct info_copy c;
-	bool throws;
 	int err = 0;
 
 	while (!err && nr--)
-		err = read_and_unload(&c, &throws);
+		err = read_and_unload(&c);
 	err = err ?: wait_for_unloaded(event);
 	return err < 0 ? err : 0;
 }
@@ -314,7 +301,7 @@ TEST_F_TIMEOUT(retain, budget, TEST_S)
 	long long lost = fdinfo_number(self->event, "bpf_retain_lost");
 
 	ASSERT_LE(0, evicted);
-	ASSERT_EQ(0, set_budget(64));
+	ASSERT_EQ(0, write_number(BUDGET, 64));
 	ASSERT_EQ(0, unload_programs(self->event, 100));
 	EXPECT_GE(64 << 10, fdinfo_number(self->event, "bpf_retained_bytes"));
 	EXPECT_LT(0, fdinfo_number(self->event, "bpf_retained"));
@@ -322,35 +309,31 @@ TEST_F_TIMEOUT(retain, budget, TEST_S)
 	EXPECT_EQ(lost, fdinfo_number(self->event, "bpf_retain_lost"));
 
 	/* A smaller budget takes effect at once. */
-	ASSERT_EQ(0, set_budget(0));
+	ASSERT_EQ(0, write_number(BUDGET, 0));
 	EXPECT_EQ(0, fdinfo_number(self->event, "bpf_retained"));
 	EXPECT_EQ(0, fdinfo_number(self->event, "bpf_retained_bytes"));
 	ASSERT_EQ(0, unload_programs(self->event, 1));
 	EXPECT_EQ(0, fdinfo_number(self->event, "bpf_retained"));
 }
 
-#define NR_LARGE	4000
+#define NR_LARGE	4000	/* instructions, about 28 KB of code */
 #define TYPES_SIZE	(40 << 10)
 
-/* Load a program of about 28 KB, with the types of @btf unless that is 0. */
+/* Load a program of @nr instructions, with the types of @btf unless that is 0. */
 static int load_large(int nr, int btf)
 {
 	static struct bpf_insn insns[NR_LARGE];
 	const struct bpf_func_info func = { 0, 3 };
-	union bpf_attr attr = { .prog_type = BPF_PROG_TYPE_SOCKET_FILTER };
 	int i;
 
-	if (btf) {
-		attr.prog_btf_fd = btf;
-		attr.func_info = (unsigned long)&func;
-		attr.func_info_cnt = 1;
-		attr.func_info_rec_size = sizeof(func);
-	}
-	insns[0] = BPF_RAW_MOV_IMM(BPF_REG_0, 0);
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .prog_btf_fd = btf, .func_info = &func,
+		    .func_info_cnt = !!btf, .func_info_rec_size = sizeof(func));
+
+	insns[0] = BPF_MOV64_IMM(BPF_REG_0, 0);
 	for (i = 1; i < nr - 1; i++)
-		insns[i] = BPF_RAW_INSN(BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_0, 0, 0, i);
-	insns[nr - 1] = BPF_RAW_EXIT();
-	return bpf_raw_load(&attr, insns, nr);
+		insns[i] = BPF_ALU64_IMM(BPF_ADD, BPF_REG_0, i);
+	insns[nr - 1] = BPF_EXIT_INSN();
+	return bpf_prog_load(BPF_PROG_TYPE_SOCKET_FILTER, NULL, "GPL", insns, nr, &opts);
 }
 
 /* A program that exceeds the budget alone does not evict others. */
@@ -359,7 +342,7 @@ TEST_F_TIMEOUT(retain, too_large, TEST_S)
 	long long kept;
 	int prog;
 
-	ASSERT_EQ(0, set_budget(8));
+	ASSERT_EQ(0, write_number(BUDGET, 8));
 	ASSERT_EQ(0, unload_programs(self->event, 2));
 	kept = fdinfo_number(self->event, "bpf_retained");
 	EXPECT_LT(0, kept);
@@ -373,12 +356,16 @@ TEST_F_TIMEOUT(retain, too_large, TEST_S)
 /* Nor does one that would fit without the types it shares with a retained program. */
 TEST_F_TIMEOUT(retain, too_large_with_types, TEST_S)
 {
-	int btf = info_btf__load(TYPES_SIZE), prog;
+	static char long_string[TYPES_SIZE];
+	struct prog_btf btf;
 	long long kept;
+	int prog;
 
-	ASSERT_LE(0, btf);
-	ASSERT_EQ(0, set_budget(64));
-	prog = load_large(2, btf);
+	memset(long_string, 'x', sizeof(long_string) - 1);
+	btf = load_btf("main", "sub", "file", long_string);
+	ASSERT_LE(0, btf.fd);
+	ASSERT_EQ(0, write_number(BUDGET, 64));
+	prog = load_large(2, btf.fd);
 	ASSERT_LE(0, prog);
 	unload(&prog);
 	ASSERT_EQ(0, unload_programs(self->event, 1));
@@ -386,12 +373,12 @@ TEST_F_TIMEOUT(retain, too_large_with_types, TEST_S)
 	EXPECT_EQ(2, kept);
 	EXPECT_LT(TYPES_SIZE, fdinfo_number(self->event, "bpf_retained_bytes"));
 
-	prog = load_large(NR_LARGE, btf);
+	prog = load_large(NR_LARGE, btf.fd);
 	ASSERT_LE(0, prog);
 	unload(&prog);
 	ASSERT_EQ(0, unload_programs(self->event, 1));
 	EXPECT_LE(kept, fdinfo_number(self->event, "bpf_retained"));
-	close_fd(&btf);
+	close_fd(&btf.fd);
 }
 
 /* A file that is open stays valid, and programs that were asked for are not evicted ones. */
@@ -399,13 +386,12 @@ TEST_F_TIMEOUT(retain, asked_is_not_lost, TEST_S)
 {
 	long long evicted = fdinfo_number(self->event, "bpf_retain_evicted");
 	struct info_copy lived, ended;
-	bool throws;
 	int fd;
 
-	ASSERT_EQ(0, read_and_unload(&lived, &throws));
+	ASSERT_EQ(0, read_and_unload(&lived));
 	fd = ended_prog(self->event, lived.info.id);
 	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, set_budget(0));
+	ASSERT_EQ(0, write_number(BUDGET, 0));
 	EXPECT_EQ(evicted, fdinfo_number(self->event, "bpf_retain_evicted"));
 	EXPECT_EQ(-ENOENT, ended_prog(self->event, lived.info.id));
 	EXPECT_EQ(0, info_copy__read(&ended, fd, throws));
@@ -422,9 +408,8 @@ TEST_F_TIMEOUT(retain, gone_with_the_event, TEST_S)
 
 	for (i = 0; i < 20; i++) {
 		struct info_copy c;
-		bool throws;
 
-		ASSERT_EQ(0, read_and_unload(&c, &throws));
+		ASSERT_EQ(0, read_and_unload(&c));
 		if (i & 1) {
 			ASSERT_LE(0, unload_programs(self->event, 1));
 		} else {
@@ -526,13 +511,12 @@ TEST_F_TIMEOUT(retain, a_share_for_each_user, TEST_S)
 {
 	long long evicted = fdinfo_number(self->event, "bpf_retain_evicted");
 	struct info_copy c;
-	bool throws;
 	pid_t pid;
 	__u32 id;
 	int fd;
 
-	ASSERT_EQ(0, set_budget(64));
-	ASSERT_EQ(0, read_and_unload(&c, &throws));
+	ASSERT_EQ(0, write_number(BUDGET, 64));
+	ASSERT_EQ(0, read_and_unload(&c));
 	id = c.info.id;
 	fd = ended_prog(self->event, id);
 	ASSERT_LE(0, fd) TH_LOG("%s", strerror(-fd));
@@ -543,7 +527,7 @@ TEST_F_TIMEOUT(retain, a_share_for_each_user, TEST_S)
 		if (become(NOBODY, CAP(BPF) | CAP(PERFMON) | CAP(NET_ADMIN)))
 			_exit(1);
 		for (int i = 0; i < 200; i++)
-			if (read_and_unload(&c, &throws))
+			if (read_and_unload(&c))
 				_exit(2);
 		_exit(0);
 	}
@@ -618,17 +602,10 @@ static void remove_groups(struct groups *g)
 /* An event of this task and its children. Return: the event or -errno. */
 static int open_inherited_event(void)
 {
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(attr),
-		.config = PERF_COUNT_SW_DUMMY,
-		.inherit = 1,
-		.bpf_event = 1,
-		.bpf_retain = 1,
-	};
-	int event = syscall(__NR_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	struct perf_event_attr attr = retain_attr(true);
 
-	return event < 0 ? -errno : event;
+	attr.inherit = 1;
+	return open_own_event(&attr);
 }
 
 /* Open an event as a task of @g's listener. Return: the event or -errno. */
@@ -662,7 +639,7 @@ TEST_F_TIMEOUT(retain, at_the_listeners_expense, 4 * TEST_S)
 	long loader = -1, listener = -1, bytes = -1, alone = -1;
 	int err, kept = -1, status = -1, status_alone = -1, inherited;
 
-	ASSERT_EQ(0, set_budget(64 << 10));
+	ASSERT_EQ(0, write_number(BUDGET, 64 << 10));
 	ASSERT_NE(NULL, mkdtemp(g.root));
 	if (mount("none", g.root, "cgroup2", 0, NULL)) {
 		rmdir(g.root);
@@ -699,11 +676,10 @@ TEST_F_TIMEOUT(retain, at_the_listeners_expense, 4 * TEST_S)
 TEST_F_TIMEOUT(retain, for_who_may, TEST_S)
 {
 	struct info_copy c;
-	bool throws;
 	__u32 id;
 	int fd;
 
-	ASSERT_EQ(0, read_and_unload(&c, &throws));
+	ASSERT_EQ(0, read_and_unload(&c));
 	id = c.info.id;
 	fd = ended_prog(self->event, id);
 	ASSERT_LE(0, fd);
@@ -722,13 +698,12 @@ enum { SEES_NO_ADDRESS, SEES_ADDRESSES, FAILED };
 static int sees_alike(int uid, __u64 caps, int event)
 {
 	struct info_copy lived, ended;
-	bool throws;
 	pid_t pid = fork();
 	int fd;
 
 	if (pid)
 		return exit_status(pid);
-	if (become(uid, caps) || read_and_unload(&lived, &throws))
+	if (become(uid, caps) || read_and_unload(&lived))
 		_exit(FAILED);
 	fd = ended_prog(event, lived.info.id);
 	if (fd < 0)
@@ -763,11 +738,10 @@ TEST_F_TIMEOUT(retain, masked_as_before, TEST_S)
 TEST_F_TIMEOUT(retain, not_in_a_user_namespace, TEST_S)
 {
 	struct info_copy c;
-	bool throws;
 	pid_t pid;
 	int status;
 
-	ASSERT_EQ(0, read_and_unload(&c, &throws));
+	ASSERT_EQ(0, read_and_unload(&c));
 	pid = fork();
 	ASSERT_LE(0, pid);
 	if (!pid) {
@@ -790,9 +764,9 @@ TEST_F_TIMEOUT(retain, not_in_a_user_namespace, TEST_S)
 /* Return: a program that returns -REFUSED from the LSM hook @hook, or -errno. */
 static int load_refusal(const char *hook)
 {
-	int id = btf_vmlinux_id(hook, BTF_KIND_FUNC);
+	int id = vmlinux_btf_id(hook, BTF_KIND_FUNC);
 
-	return id < 0 ? id : bpf_raw_load_return(BPF_PROG_TYPE_LSM, BPF_LSM_MAC, id, -REFUSED);
+	return id < 0 ? id : load_return(BPF_PROG_TYPE_LSM, BPF_LSM_MAC, id, -REFUSED);
 }
 
 /* Return: why @hook cannot refuse on this machine, or NULL after it was tested. */
@@ -800,18 +774,16 @@ static const char *expect_refused(struct __test_metadata *_metadata, const char 
 				  int event, __u32 id)
 {
 	int prog = load_refusal(hook), link, asked, fd;
-	union bpf_attr by_id = {};
-	struct info_copy c;
+	__u32 own_id = id_of(prog);
 
 	if (prog == -ENOENT || prog == -EINVAL)
 		return "needs CONFIG_BPF_LSM";
 	EXPECT_LE(0, prog) TH_LOG("%s: %s", hook, strerror(-prog));
-	EXPECT_EQ(0, info_copy__read(&c, prog, false));
-	link = bpf_raw_link(prog, BPF_LSM_MAC);
+	EXPECT_NE(0, own_id);
+	link = bpf_link_create(prog, 0, BPF_LSM_MAC, NULL);
 	EXPECT_LE(0, link) TH_LOG("%s: %s", hook, strerror(-link));
 	/* This calls both hooks, and so shows whether bpf is an active LSM. */
-	by_id.prog_id = c.info.id;
-	asked = bpf_raw(BPF_PROG_GET_FD_BY_ID, &by_id);
+	asked = bpf_prog_get_fd_by_id(own_id);
 	fd = ended_prog(event, id);
 	close_fd(&link);
 	unload(&prog);
@@ -830,10 +802,9 @@ TEST_F_TIMEOUT(retain, unless_an_lsm_refuses, TEST_S)
 {
 	struct info_copy lived, ended;
 	const char *reason;
-	bool throws;
 	int fd;
 
-	ASSERT_EQ(0, read_and_unload(&lived, &throws));
+	ASSERT_EQ(0, read_and_unload(&lived));
 	reason = expect_refused(_metadata, "bpf_lsm_bpf", self->event, lived.info.id) ?:
 		 expect_refused(_metadata, "bpf_lsm_bpf_prog", self->event, lived.info.id);
 	if (reason)

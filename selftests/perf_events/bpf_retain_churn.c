@@ -21,12 +21,11 @@
 
 #include "kselftest_harness.h"
 #include "lib/bpf_info.h"
-#include "lib/bpf_raw.h"
+#include "lib/bpf_load.h"
 #include "lib/retained.h"
 #include "lib/test_env.h"
 
 #define CHURN_MS	15000
-#define MAX_CHURN_S	7200
 #define NR_IDS		64	/* ids of the programs loaded last */
 #define NR_KEPT		8	/* files that outlive the event they came from */
 
@@ -81,7 +80,7 @@ static int load_one(const char **why)
 	if (prog < 0)
 		return prog;
 	*why = "run and read";
-	err = info_prog__run(prog, 1) ?: info_copy__read(&c, prog, false);
+	err = run_on_packet(prog, 1) ?: info_copy__read(&c, prog, false);
 	at = __atomic_fetch_add(&churn->next, 1, __ATOMIC_ACQ_REL);
 	churn->ids[at % NR_IDS] = c.info.id;
 	close_fd(&prog);
@@ -93,16 +92,12 @@ static int load_one(const char **why)
 
 static int read_by_id(const char **why)
 {
-	union bpf_attr attr = { 0 };
+	__u32 id = 0;
 	int fd, err;
 
 	*why = "read by id";
-	while (!bpf_raw(BPF_PROG_GET_NEXT_ID, &attr)) {
-		__u32 id = attr.next_id;
-
-		attr = (union bpf_attr) { .prog_id = id };
-		fd = bpf_raw(BPF_PROG_GET_FD_BY_ID, &attr);
-		attr = (union bpf_attr) { .start_id = id };
+	while (!bpf_prog_get_next_id(id, &id)) {
+		fd = bpf_prog_get_fd_by_id(id);
 		if (fd == -ENOENT)
 			continue;
 		if (fd < 0)
@@ -216,14 +211,10 @@ static int fork_and_kill(const char **why)
 static int change_budget(const char **why)
 {
 	static const int kb[] = { 0, 8, 64, 1024, 16384 };
-	FILE *f = fopen(BUDGET, "we");
 
 	*why = "set the budget";
-	if (!f)
-		return -errno;
-	fprintf(f, "%d\n", kb[rand() % 5]);
 	usleep(20000);
-	return fclose(f) ? -errno : 0;
+	return write_number(BUDGET, kb[rand() % 5]);
 }
 
 static int (*const parts[])(const char **why) = {
@@ -231,7 +222,7 @@ static int (*const parts[])(const char **why) = {
 	change_budget,
 };
 
-#define NR_PARTS	(sizeof(parts) / sizeof(*parts))
+#define NR_PARTS	ARRAY_SIZE(parts)
 
 static void play(unsigned int part)
 {
@@ -265,20 +256,6 @@ static long long retained_at_end(void)
 	return kept;
 }
 
-static __u64 churn_ms(struct __test_metadata *_metadata)
-{
-	const char *seconds = getenv("BPF_CHURN_SECONDS");
-	char *end;
-	long n;
-
-	if (!seconds)
-		return CHURN_MS;
-	n = strtol(seconds, &end, 10);
-	EXPECT_TRUE(*seconds && !*end && n > 0 && n <= MAX_CHURN_S)
-		TH_LOG("BPF_CHURN_SECONDS is \"%s\", not 1 to %d", seconds, MAX_CHURN_S);
-	return n * 1000;
-}
-
 FIXTURE(churn) {
 	long budget;
 };
@@ -300,22 +277,20 @@ FIXTURE_SETUP(churn)
 
 FIXTURE_TEARDOWN(churn)
 {
-	FILE *f = self->budget < 0 ? NULL : fopen(BUDGET, "we");
-
-	if (f) {
-		fprintf(f, "%ld\n", self->budget);
-		fclose(f);
-	}
+	if (self->budget >= 0)
+		write_number(BUDGET, self->budget);
 	if (churn != MAP_FAILED)
 		munmap(churn, sizeof(*churn));
 }
 
 TEST_F_TIMEOUT(churn, all_at_once, MAX_CHURN_S + TEST_S)
 {
+	long ms = churn_ms("BPF_CHURN_SECONDS", CHURN_MS);
 	pid_t pids[NR_PARTS];
 	unsigned int i;
 
-	churn->end = now_ms() + churn_ms(_metadata);
+	ASSERT_LE(0, ms);
+	churn->end = now_ms() + ms;
 	for (i = 0; i < NR_PARTS; i++) {
 		pids[i] = fork();
 		ASSERT_LE(0, pids[i]);

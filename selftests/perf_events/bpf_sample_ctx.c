@@ -8,8 +8,6 @@
 #include <stddef.h>
 
 #include "kselftest_harness.h"
-#include "lib/bpf_raw.h"
-#include "lib/btf_lookup.h"
 #include "lib/sample_ctx.h"
 
 #define LOG_SIZE	4096
@@ -31,13 +29,13 @@ static bool load_is_valid(unsigned int off, unsigned int size)
 static int load_one_access(struct bpf_insn access)
 {
 	const struct bpf_insn insns[] = {
-		BPF_RAW_MOV_IMM(BPF_REG_2, 0),
+		BPF_MOV64_IMM(BPF_REG_2, 0),
 		access,
-		BPF_RAW_MOV_IMM(BPF_REG_0, 1),
-		BPF_RAW_EXIT(),
+		BPF_MOV64_IMM(BPF_REG_0, 1),
+		BPF_EXIT_INSN(),
 	};
 
-	return load_perf_prog(insns, sizeof(insns) / sizeof(*insns));
+	return load_perf_prog(insns, ARRAY_SIZE(insns));
 }
 
 FIXTURE(context) {
@@ -69,7 +67,8 @@ TEST_F_TIMEOUT(context, loads, TABLE_S)
 		for (off = 0; off < CTX_SIZE + 2 * sizeof(__u64); off++) {
 			bool valid = load_is_valid(off, size), loaded;
 
-			self->prog = load_one_access(BPF_RAW_LOAD(size, BPF_REG_0, BPF_REG_1, off));
+			self->prog = load_one_access(BPF_LDX_MEM(bpf_size_of(size), BPF_REG_0,
+								 BPF_REG_1, off));
 			loaded = self->prog >= 0;
 			if (loaded != valid) {
 				TH_LOG("%u bytes at %u: %s", size, off,
@@ -82,7 +81,7 @@ TEST_F_TIMEOUT(context, loads, TABLE_S)
 	}
 	TH_LOG("%u loads are allowed", allowed);
 	EXPECT_EQ(0, wrong);
-	EXPECT_GT(0, load_one_access(BPF_RAW_LOAD(8, BPF_REG_0, BPF_REG_1, -8)));
+	EXPECT_GT(0, load_one_access(BPF_LDX_MEM(BPF_DW, BPF_REG_0, BPF_REG_1, -8)));
 }
 
 /* No part of the context can be written. */
@@ -92,8 +91,8 @@ TEST_F_TIMEOUT(context, stores, TABLE_S)
 
 	for (size = 1; size <= 8; size *= 2) {
 		for (off = 0; off < CTX_SIZE; off += size) {
-			self->prog = load_one_access(BPF_RAW_STORE(size, BPF_REG_1, off,
-								   BPF_REG_2));
+			self->prog = load_one_access(BPF_STX_MEM(bpf_size_of(size), BPF_REG_1,
+								 BPF_REG_2, off));
 			EXPECT_GT(0, self->prog) TH_LOG("%u bytes at %u are written", size, off);
 			close_fd(&self->prog);
 		}
@@ -103,15 +102,11 @@ TEST_F_TIMEOUT(context, stores, TABLE_S)
 /* Load a program, and get the log of the verifier. */
 static int load_with_log(const struct bpf_insn *insns, __u32 cnt, char *log)
 {
-	union bpf_attr attr = {
-		.prog_type = BPF_PROG_TYPE_PERF_EVENT,
-		.log_level = 1,
-		.log_size = LOG_SIZE,
-		.log_buf = (unsigned long)log,
-	};
+	LIBBPF_OPTS(bpf_prog_load_opts, opts,
+		    .log_level = 1, .log_size = LOG_SIZE, .log_buf = log);
 
 	log[0] = '\0';
-	return bpf_raw_load(&attr, insns, cnt);
+	return bpf_prog_load(BPF_PROG_TYPE_PERF_EVENT, NULL, "GPL", insns, cnt, &opts);
 }
 
 /* A function reads two fields, through the context or through &ctx->data. */
@@ -123,16 +118,16 @@ TEST_F(context, subprograms)
 		const unsigned int weight = offsetof(struct bpf_perf_event_data, data.weight);
 		const unsigned int src = offsetof(struct bpf_perf_event_data, data.data_src);
 		const struct bpf_insn insns[] = {
-			BPF_RAW_INSN(BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_1, 0, 0, behind),
-			BPF_RAW_CALL_SUBPROG(1),
-			BPF_RAW_EXIT(),
-			BPF_RAW_LOAD(8, BPF_REG_0, BPF_REG_1, weight - behind),
-			BPF_RAW_LOAD(8, BPF_REG_1, BPF_REG_1, src - behind),
-			BPF_RAW_INSN(BPF_ALU64 | BPF_ADD | BPF_X, BPF_REG_0, BPF_REG_1, 0, 0),
-			BPF_RAW_EXIT(),
+			BPF_ALU64_IMM(BPF_ADD, BPF_REG_1, behind),
+			BPF_CALL_REL(1),
+			BPF_EXIT_INSN(),
+			BPF_LDX_MEM(BPF_DW, BPF_REG_0, BPF_REG_1, weight - behind),
+			BPF_LDX_MEM(BPF_DW, BPF_REG_1, BPF_REG_1, src - behind),
+			BPF_ALU64_REG(BPF_ADD, BPF_REG_0, BPF_REG_1),
+			BPF_EXIT_INSN(),
 		};
 
-		self->prog = load_with_log(insns, sizeof(insns) / sizeof(*insns), self->log);
+		self->prog = load_with_log(insns, ARRAY_SIZE(insns), self->log);
 		EXPECT_LE(0, self->prog) TH_LOG("behind %u: %s", behind, self->log);
 		close_fd(&self->prog);
 	}
@@ -142,14 +137,14 @@ TEST_F(context, subprograms)
 TEST_F(context, two_fields_of_one_load)
 {
 	const struct bpf_insn insns[] = {
-		BPF_RAW_LOAD(8, BPF_REG_2, BPF_REG_1, CTX_DATA),
-		BPF_RAW_INSN(BPF_JMP | BPF_JEQ | BPF_K, BPF_REG_2, 0, 1, 0),
-		BPF_RAW_INSN(BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_1, 0, 0, 8),
-		BPF_RAW_LOAD(8, BPF_REG_0, BPF_REG_1, CTX_DATA),
-		BPF_RAW_EXIT(),
+		BPF_LDX_MEM(BPF_DW, BPF_REG_2, BPF_REG_1, CTX_DATA),
+		BPF_JMP_IMM(BPF_JEQ, BPF_REG_2, 0, 1),
+		BPF_ALU64_IMM(BPF_ADD, BPF_REG_1, 8),
+		BPF_LDX_MEM(BPF_DW, BPF_REG_0, BPF_REG_1, CTX_DATA),
+		BPF_EXIT_INSN(),
 	};
 
-	self->prog = load_with_log(insns, sizeof(insns) / sizeof(*insns), self->log);
+	self->prog = load_with_log(insns, ARRAY_SIZE(insns), self->log);
 	EXPECT_EQ(-EINVAL, self->prog);
 	EXPECT_NE(NULL, strstr(self->log, "different offsets")) TH_LOG("%s", self->log);
 }
@@ -158,44 +153,44 @@ TEST_F(context, two_fields_of_one_load)
 TEST_F(context, offsets_are_for_loads)
 {
 	const struct bpf_insn helper[] = {
-		BPF_RAW_INSN(BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_1, 0, 0, 8),
-		BPF_RAW_CALL(BPF_FUNC_get_attach_cookie),
-		BPF_RAW_EXIT(),
+		BPF_ALU64_IMM(BPF_ADD, BPF_REG_1, 8),
+		BPF_EMIT_CALL(BPF_FUNC_get_attach_cookie),
+		BPF_EXIT_INSN(),
 	};
 	const struct bpf_insn variable[] = {
-		BPF_RAW_LOAD(8, BPF_REG_2, BPF_REG_1, CTX_DATA),
-		BPF_RAW_INSN(BPF_ALU64 | BPF_AND | BPF_K, BPF_REG_2, 0, 0, 8),
-		BPF_RAW_INSN(BPF_ALU64 | BPF_ADD | BPF_X, BPF_REG_1, BPF_REG_2, 0, 0),
-		BPF_RAW_LOAD(8, BPF_REG_0, BPF_REG_1, CTX_DATA),
-		BPF_RAW_EXIT(),
+		BPF_LDX_MEM(BPF_DW, BPF_REG_2, BPF_REG_1, CTX_DATA),
+		BPF_ALU64_IMM(BPF_AND, BPF_REG_2, 8),
+		BPF_ALU64_REG(BPF_ADD, BPF_REG_1, BPF_REG_2),
+		BPF_LDX_MEM(BPF_DW, BPF_REG_0, BPF_REG_1, CTX_DATA),
+		BPF_EXIT_INSN(),
 	};
 
-	self->prog = load_perf_prog(helper, sizeof(helper) / sizeof(*helper));
+	self->prog = load_perf_prog(helper, ARRAY_SIZE(helper));
 	EXPECT_EQ(-EACCES, self->prog);
 	close_fd(&self->prog);
-	self->prog = load_perf_prog(variable, sizeof(variable) / sizeof(*variable));
+	self->prog = load_perf_prog(variable, ARRAY_SIZE(variable));
 	EXPECT_EQ(-EACCES, self->prog);
 }
 
 /* A program may read both the context and the kernel's structures. */
 TEST_F(context, cast)
 {
-	int func = btf_vmlinux_id("bpf_cast_to_kern_ctx", BTF_KIND_FUNC);
+	int func = vmlinux_btf_id("bpf_cast_to_kern_ctx", BTF_KIND_FUNC);
 
 	if (func < 0)
-		SKIP(return, "no kfunc bpf_cast_to_kern_ctx() in " BTF_VMLINUX);
+		SKIP(return, "no kfunc bpf_cast_to_kern_ctx() in the kernel's BTF");
 
 	const struct bpf_insn insns[] = {
-		BPF_RAW_MOV_REG(BPF_REG_6, BPF_REG_1),
-		BPF_RAW_CALL_KFUNC(func),
-		BPF_RAW_LOAD(8, BPF_REG_1, BPF_REG_0, sizeof(long)),	/* ->data */
-		BPF_RAW_LOAD(8, BPF_REG_0, BPF_REG_1, 0),		/* ->sample_flags */
-		BPF_RAW_LOAD(8, BPF_REG_1, BPF_REG_6, CTX_DATA),
-		BPF_RAW_INSN(BPF_ALU64 | BPF_SUB | BPF_X, BPF_REG_0, BPF_REG_1, 0, 0),
-		BPF_RAW_EXIT(),
+		BPF_MOV64_REG(BPF_REG_6, BPF_REG_1),
+		BPF_CALL_KFUNC(func),
+		BPF_LDX_MEM(BPF_DW, BPF_REG_1, BPF_REG_0, sizeof(long)),	/* ->data */
+		BPF_LDX_MEM(BPF_DW, BPF_REG_0, BPF_REG_1, 0),		/* ->sample_flags */
+		BPF_LDX_MEM(BPF_DW, BPF_REG_1, BPF_REG_6, CTX_DATA),
+		BPF_ALU64_REG(BPF_SUB, BPF_REG_0, BPF_REG_1),
+		BPF_EXIT_INSN(),
 	};
 
-	self->prog = load_with_log(insns, sizeof(insns) / sizeof(*insns), self->log);
+	self->prog = load_with_log(insns, ARRAY_SIZE(insns), self->log);
 	EXPECT_LE(0, self->prog) TH_LOG("%s", self->log);
 }
 
@@ -206,14 +201,8 @@ static int xlated_insns(int prog, struct bpf_insn *insns)
 		.xlated_prog_len = MAX_XLATED * sizeof(*insns),
 		.xlated_prog_insns = (unsigned long)insns,
 	};
-	union bpf_attr attr = {
-		.info = {
-			.bpf_fd = prog,
-			.info_len = sizeof(info),
-			.info = (unsigned long)&info,
-		},
-	};
-	int err = bpf_raw(BPF_OBJ_GET_INFO_BY_FD, &attr);
+	__u32 len = sizeof(info);
+	int err = bpf_prog_get_info_by_fd(prog, &info, &len);
 
 	return err ?: (int)(info.xlated_prog_len / sizeof(*insns));
 }
@@ -260,16 +249,16 @@ TEST_F(context, xlated)
 	unsigned int i, j;
 	int nr;
 
-	for (i = 0; i < sizeof(xlated) / sizeof(*xlated); i++) {
+	for (i = 0; i < ARRAY_SIZE(xlated); i++) {
 		const struct xlated *x = &xlated[i];
 		const struct bpf_insn prog[] = {
-			BPF_RAW_INSN(ADD_IMM, BPF_REG_1, 0, 0, x->behind),
-			BPF_RAW_LOAD(x->size, BPF_REG_0, BPF_REG_1, x->off - x->behind),
-			BPF_RAW_EXIT(),
+			BPF_ALU64_IMM(BPF_ADD, BPF_REG_1, x->behind),
+			BPF_LDX_MEM(bpf_size_of(x->size), BPF_REG_0, BPF_REG_1, x->off - x->behind),
+			BPF_EXIT_INSN(),
 		};
 		unsigned int want = strlen((const char *)x->codes);
 
-		self->prog = load_perf_prog(prog, sizeof(prog) / sizeof(*prog));
+		self->prog = load_perf_prog(prog, ARRAY_SIZE(prog));
 		ASSERT_LE(0, self->prog);
 		nr = xlated_insns(self->prog, insns);
 		EXPECT_EQ(want + around, nr) TH_LOG("%u bytes at %u", x->size, x->off);
@@ -325,33 +314,21 @@ static const struct {
 	COUNT("data.raw_size", "raw", "perf_raw_record", "size", 0),
 };
 
-/* Return: the byte of @member in struct @type of the kernel, or -1. */
-static int kernel_offset(const struct btf_lookup *btf, const char *type, const char *member)
-{
-	const struct btf_type *t;
-	__u32 off;
-
-	if (btf_lookup__find(btf, type, BTF_KIND_STRUCT, &t) < 0 ||
-	    btf_lookup__member(btf, t, member, &off) < 0)
-		return -1;
-	return off;
-}
-
 /* The offsets that a load of field @i reads from, in their order. Return: how many. */
-static unsigned int wanted_offsets(const struct btf_lookup *btf, unsigned int i, bool guarded,
-				   int *offs)
+static unsigned int wanted_offsets(unsigned int i, bool guarded, int *offs)
 {
 	const bool of_event = !strcmp(sources[i].type, "perf_event");
 	unsigned int nr = 0;
 
-	offs[nr++] = kernel_offset(btf, "bpf_perf_event_data_kern", of_event ? "event" : "data");
+	offs[nr++] = vmlinux_offset_of("bpf_perf_event_data_kern", of_event ? "event" : "data",
+				       NULL);
 	if (!strcmp(sources[i].name, "data.id"))
-		offs[nr++] = kernel_offset(btf, "perf_event", "parent");
+		offs[nr++] = vmlinux_offset_of("perf_event", "parent", NULL);
 	if (guarded)
-		offs[nr++] = kernel_offset(btf, "perf_sample_data", "sample_flags");
-	offs[nr++] = kernel_offset(btf, sources[i].type, sources[i].member);
+		offs[nr++] = vmlinux_offset_of("perf_sample_data", "sample_flags", NULL);
+	offs[nr++] = vmlinux_offset_of(sources[i].type, sources[i].member, NULL);
 	if (sources[i].pointee)
-		offs[nr++] = kernel_offset(btf, sources[i].pointee, sources[i].count);
+		offs[nr++] = vmlinux_offset_of(sources[i].pointee, sources[i].count, NULL);
 	offs[nr - 1] += sources[i].add;
 	return nr;
 }
@@ -363,18 +340,17 @@ static unsigned int wanted_offsets(const struct btf_lookup *btf, unsigned int i,
 TEST_F(context, places)
 {
 	struct bpf_insn insns[MAX_XLATED];
-	struct btf_lookup btf;
 	unsigned int i;
 	int j, nr;
 
-	if (btf_lookup__open(&btf, BTF_VMLINUX))
-		SKIP(return, "no " BTF_VMLINUX ": needs CONFIG_DEBUG_INFO_BTF");
-	ASSERT_EQ(NR_CTX_FIELDS, sizeof(sources) / sizeof(*sources));
+	if (!vmlinux_btf)
+		SKIP(return, "no BTF of the kernel: needs CONFIG_DEBUG_INFO_BTF");
+	ASSERT_EQ(NR_CTX_FIELDS, ARRAY_SIZE(sources));
 	for (i = 0; i < NR_CTX_FIELDS; i++) {
 		const struct ctx_field *field = &ctx_fields[i];
 		const struct bpf_insn prog[] = {
-			BPF_RAW_LOAD(field->size, BPF_REG_0, BPF_REG_1, field->off),
-			BPF_RAW_EXIT(),
+			BPF_LDX_MEM(bpf_size_of(field->size), BPF_REG_0, BPF_REG_1, field->off),
+			BPF_EXIT_INSN(),
 		};
 		/* The handler sets it to 0 where the sample has none */
 		const bool guarded = field->flags && strcmp(field->name, "addr");
@@ -382,11 +358,11 @@ TEST_F(context, places)
 		int offs[8];
 
 		ASSERT_STREQ(field->name, sources[i].name);
-		self->prog = load_perf_prog(prog, sizeof(prog) / sizeof(*prog));
+		self->prog = load_perf_prog(prog, ARRAY_SIZE(prog));
 		ASSERT_LE(0, self->prog);
 		nr = xlated_insns(self->prog, insns);
 		ASSERT_LT(0, nr);
-		wanted = wanted_offsets(&btf, i, guarded, offs);
+		wanted = wanted_offsets(i, guarded, offs);
 		for (j = 0; j < nr; j++) {
 			if (BPF_CLASS(insns[j].code) == BPF_LDX && loads < wanted)
 				EXPECT_EQ(offs[loads++], insns[j].off)
@@ -401,7 +377,6 @@ TEST_F(context, places)
 		EXPECT_EQ(guarded, guards) TH_LOG("%s", field->name);
 		close_fd(&self->prog);
 	}
-	btf_lookup__close(&btf);
 }
 
 TEST_HARNESS_MAIN

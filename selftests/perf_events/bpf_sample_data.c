@@ -10,7 +10,6 @@
 
 #include "kselftest_harness.h"
 #include "lib/bpf_event.h"
-#include "lib/bpf_raw.h"
 #include "lib/sample_ring.h"
 
 #define NR_FAULTS	16
@@ -109,20 +108,19 @@ TEST_F(sample, own_callchain)
 static int load_addr_reader(int map)
 {
 	const struct bpf_insn insns[] = {
-		BPF_RAW_INSN(BPF_LDX | BPF_MEM | BPF_DW, BPF_REG_6, BPF_REG_1,
-			     offsetof(struct bpf_perf_event_data, addr), 0),
-		BPF_RAW_LD_IMM64_LO(BPF_REG_1, BPF_PSEUDO_MAP_VALUE, map),
-		BPF_RAW_LD_IMM64_HI(0),
-		BPF_RAW_MOV_IMM(BPF_REG_2, 1),
-		BPF_RAW_ADD(BPF_REG_1, 0, BPF_REG_2),
-		BPF_RAW_INSN(BPF_JMP | BPF_JEQ | BPF_K, BPF_REG_6, 0, 1, 0),
-		BPF_RAW_ADD(BPF_REG_1, 8, BPF_REG_2),
-		BPF_RAW_MOV_IMM(BPF_REG_0, 0),
-		BPF_RAW_EXIT(),
+		BPF_LDX_MEM(BPF_DW, BPF_REG_6, BPF_REG_1,
+			    offsetof(struct bpf_perf_event_data, addr)),
+		BPF_LD_MAP_VALUE(BPF_REG_1, map, 0),
+		BPF_MOV64_IMM(BPF_REG_2, 1),
+		BPF_ATOMIC_OP(BPF_DW, BPF_ADD, BPF_REG_1, BPF_REG_2, 0),
+		BPF_JMP_IMM(BPF_JEQ, BPF_REG_6, 0, 1),
+		BPF_ATOMIC_OP(BPF_DW, BPF_ADD, BPF_REG_1, BPF_REG_2, 8),
+		BPF_MOV64_IMM(BPF_REG_0, 0),
+		BPF_EXIT_INSN(),
 	};
 
-	return bpf_raw_load_named(BPF_PROG_TYPE_PERF_EVENT, "read_addr", insns,
-				  sizeof(insns) / sizeof(*insns));
+	return bpf_prog_load(BPF_PROG_TYPE_PERF_EVENT, "read_addr", "GPL", insns,
+			     ARRAY_SIZE(insns), NULL);
 }
 
 /* Context switches have no address, and page faults do. */
@@ -135,7 +133,7 @@ TEST_F(sample, addr_that_nobody_wrote)
 		struct perf_event_attr attr = sw_event_attr(configs[i]);
 		struct { __u64 runs, addrs; } seen;
 
-		self->map = bpf_raw_value_map(sizeof(seen));
+		self->map = value_map(sizeof(seen));
 		ASSERT_LE(0, self->map);
 		self->prog = load_addr_reader(self->map);
 		ASSERT_LE(0, self->prog);
@@ -148,7 +146,7 @@ TEST_F(sample, addr_that_nobody_wrote)
 		for (n = 0; i == 0 && n < NR_SWITCHES; n++)
 			usleep(SLEEP_US);
 		close_fd(&self->first.event);
-		ASSERT_EQ(0, bpf_raw_map_lookup(self->map, &seen));
+		ASSERT_EQ(0, bpf_map_lookup_elem(self->map, &zero, &seen));
 		TH_LOG("%llu samples, %llu with an address", seen.runs, seen.addrs);
 		EXPECT_LE(NR_SWITCHES / 2, seen.runs);
 		EXPECT_EQ(configs[i] == PERF_COUNT_SW_PAGE_FAULTS ? seen.runs : 0, seen.addrs);

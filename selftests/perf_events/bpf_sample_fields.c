@@ -13,12 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "kselftest_harness.h"
 #include "lib/bpf_event.h"
-#include "lib/bpf_raw.h"
-#include "lib/btf_lookup.h"
 #include "lib/sample_ctx.h"
 #include "lib/sample_ring.h"
 #include "lib/test_env.h"
@@ -65,14 +62,10 @@ static void watch_memory(void)
 
 static void spin(void)
 {
-	struct timespec t;
-	long begin;
+	__u64 end = now_ns() + SPIN_NS;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	begin = t.tv_nsec + t.tv_sec * 1000000000L;
-	do {
-		clock_gettime(CLOCK_MONOTONIC, &t);
-	} while (t.tv_nsec + t.tv_sec * 1000000000L - begin < SPIN_NS);
+	while (now_ns() < end)
+		;
 }
 
 static void fault(void)
@@ -102,7 +95,7 @@ static const struct source {
 	{ "cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, 1000000, spin },
 };
 
-#define NR_SOURCES	(sizeof(sources) / sizeof(*sources))
+#define NR_SOURCES	ARRAY_SIZE(sources)
 
 static struct perf_event_attr source_attr(const struct source *source, __u64 sample_type)
 {
@@ -129,7 +122,7 @@ static const struct way ways[] = {
 	{ 8, 0 }, { 4, 0 }, { 2, 0 }, { 1, 0 }, { 8, CTX_DATA }, { 1, CTX_REGS_END },
 };
 
-#define NR_WAYS		(sizeof(ways) / sizeof(*ways))
+#define NR_WAYS		ARRAY_SIZE(ways)
 
 static int copy_fields(struct bpf_insn *insns, const struct way *way)
 {
@@ -140,10 +133,11 @@ static int copy_fields(struct bpf_insn *insns, const struct way *way)
 		unsigned int bytes = f->size < way->chunk ? f->size : way->chunk;
 
 		for (at = f->off; at < f->off + f->size; at += bytes) {
-			insns[nr++] = BPF_RAW_LOAD(bytes, BPF_REG_2, BPF_REG_6, at - way->behind);
-			insns[nr++] = BPF_RAW_STORE(bytes, BPF_REG_7,
-						    offsetof(struct copies, copy) +
-						    at - CTX_REGS_END, BPF_REG_2);
+			insns[nr++] = BPF_LDX_MEM(bpf_size_of(bytes), BPF_REG_2, BPF_REG_6,
+						  at - way->behind);
+			insns[nr++] = BPF_STX_MEM(bpf_size_of(bytes), BPF_REG_7, BPF_REG_2,
+						  offsetof(struct copies, copy) +
+						  at - CTX_REGS_END);
 		}
 	}
 	return nr;
@@ -153,26 +147,25 @@ static int copy_fields(struct bpf_insn *insns, const struct way *way)
 static int load_copier(int map, const struct way *way)
 {
 	const struct bpf_insn begin[] = {
-		BPF_RAW_MOV_REG(BPF_REG_6, BPF_REG_1),
-		BPF_RAW_INSN(BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_6, 0, 0, way->behind),
-		BPF_RAW_LD_IMM64_LO(BPF_REG_7, BPF_PSEUDO_MAP_VALUE, map),
-		BPF_RAW_LD_IMM64_HI(0),
-		BPF_RAW_LOAD(8, BPF_REG_8, BPF_REG_7, 0),
-		BPF_RAW_MOV_IMM(BPF_REG_0, 1),
-		BPF_RAW_INSN(BPF_JMP | BPF_JLT | BPF_K, BPF_REG_8, 0, 1, MAX_SEEN),
-		BPF_RAW_EXIT(),
-		BPF_RAW_MOV_REG(BPF_REG_2, BPF_REG_8),
-		BPF_RAW_INSN(BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_2, 0, 0, 1),
-		BPF_RAW_STORE(8, BPF_REG_7, 0, BPF_REG_2),
-		BPF_RAW_INSN(BPF_ALU64 | BPF_MUL | BPF_K, BPF_REG_8, 0, 0, sizeof(struct copy)),
-		BPF_RAW_INSN(BPF_ALU64 | BPF_ADD | BPF_X, BPF_REG_7, BPF_REG_8, 0, 0),
+		BPF_MOV64_REG(BPF_REG_6, BPF_REG_1),
+		BPF_ALU64_IMM(BPF_ADD, BPF_REG_6, way->behind),
+		BPF_LD_MAP_VALUE(BPF_REG_7, map, 0),
+		BPF_LDX_MEM(BPF_DW, BPF_REG_8, BPF_REG_7, 0),
+		BPF_MOV64_IMM(BPF_REG_0, 1),
+		BPF_JMP_IMM(BPF_JLT, BPF_REG_8, MAX_SEEN, 1),
+		BPF_EXIT_INSN(),
+		BPF_MOV64_REG(BPF_REG_2, BPF_REG_8),
+		BPF_ALU64_IMM(BPF_ADD, BPF_REG_2, 1),
+		BPF_STX_MEM(BPF_DW, BPF_REG_7, BPF_REG_2, 0),
+		BPF_ALU64_IMM(BPF_MUL, BPF_REG_8, sizeof(struct copy)),
+		BPF_ALU64_REG(BPF_ADD, BPF_REG_7, BPF_REG_8),
 	};
 	struct bpf_insn insns[MAX_INSNS];
-	unsigned int nr = sizeof(begin) / sizeof(*begin);
+	unsigned int nr = ARRAY_SIZE(begin);
 
 	memcpy(insns, begin, sizeof(begin));
 	nr += copy_fields(insns + nr, way);
-	insns[nr++] = BPF_RAW_EXIT();
+	insns[nr++] = BPF_EXIT_INSN();
 	return load_perf_prog(insns, nr);
 }
 
@@ -329,7 +322,7 @@ static void check_copies(struct __test_metadata *_metadata, struct run *run,
 	unsigned int i;
 
 	ASSERT_EQ(0, event_ioctl(run->ring.event, PERF_EVENT_IOC_ID, (long)&id));
-	ASSERT_EQ(0, bpf_raw_map_lookup(run->map, run->copies));
+	ASSERT_EQ(0, bpf_map_lookup_elem(run->map, &zero, run->copies));
 	for (i = 0; i < run->copies->nr; i++) {
 		struct copy want;
 
@@ -359,7 +352,7 @@ static int make_samples(struct run *run, void (*make)(void))
 	run->copies->nr = 0;
 	for (i = 0; !err && !run->copies->nr && i < MAX_TRIES; i++) {
 		make();
-		err = bpf_raw_map_lookup(run->map, run->copies);
+		err = bpf_map_lookup_elem(run->map, &zero, run->copies);
 	}
 	return err;
 }
@@ -374,7 +367,7 @@ static int record_samples(struct __test_metadata *_metadata, struct run *run,
 
 	if (err)
 		return err;
-	run->map = bpf_raw_value_map(sizeof(struct copies));
+	run->map = value_map(sizeof(struct copies));
 	EXPECT_LE(0, run->map);
 	run->prog = load_copier(run->map, way);
 	EXPECT_LE(0, run->prog);
@@ -465,7 +458,7 @@ TEST_F_TIMEOUT(fields, of_a_child, TEST_S)
 	__u64 id;
 
 	attr.inherit = 1;
-	run->map = bpf_raw_value_map(sizeof(struct copies));
+	run->map = value_map(sizeof(struct copies));
 	ASSERT_LE(0, run->map);
 	run->prog = load_copier(run->map, &ways[0]);
 	ASSERT_LE(0, run->prog);
@@ -479,7 +472,7 @@ TEST_F_TIMEOUT(fields, of_a_child, TEST_S)
 		/* The first copies may be of the parent in fork(): until one is ours */
 		for (i = 0; i < MAX_TRIES && !copies_of(run->copies, getpid()); i++) {
 			memset(run->copies, 0, sizeof(*run->copies));
-			if (bpf_raw_map_update(run->map, run->copies) ||
+			if (bpf_map_update_elem(run->map, &zero, run->copies, BPF_ANY) ||
 			    make_samples(run, source->make))
 				_exit(1);
 		}
@@ -487,7 +480,7 @@ TEST_F_TIMEOUT(fields, of_a_child, TEST_S)
 	}
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	ASSERT_EQ(0, status);
-	ASSERT_EQ(0, bpf_raw_map_lookup(run->map, run->copies));
+	ASSERT_EQ(0, bpf_map_lookup_elem(run->map, &zero, run->copies));
 	for (i = 0; i < run->copies->nr; i++) {
 		const struct bpf_perf_sample_data *data = &run->copies->copy[i].data;
 
@@ -501,22 +494,6 @@ TEST_F_TIMEOUT(fields, of_a_child, TEST_S)
 	EXPECT_LT(0, copies_of(run->copies, pid));
 }
 
-/* Return: the offset of txn in struct perf_sample_data, or -errno. */
-static int offset_of_txn(void)
-{
-	const struct btf_type *t = NULL;
-	struct btf_lookup btf;
-	__u32 off = 0;
-	int err = btf_lookup__open(&btf, BTF_VMLINUX);
-
-	if (!err)
-		err = btf_lookup__find(&btf, "perf_sample_data", BTF_KIND_STRUCT, &t);
-	if (err >= 0)
-		err = btf_lookup__member(&btf, t, "txn", &off);
-	btf_lookup__close(&btf);
-	return err < 0 ? err : (int)off;
-}
-
 /*
  * Read a field of the kernel's structure that is not initialised, as a program does
  * that casts the context. With CONFIG_INIT_STACK_ALL_PATTERN it is not 0, which shows
@@ -526,36 +503,35 @@ TEST_F(fields, of_a_poisoned_stack)
 {
 	const struct source *source = &sources[1];	/* context switches */
 	struct perf_event_attr attr = source_attr(source, 0);
-	int txn = offset_of_txn(), cast;
+	int txn = vmlinux_offset_of("perf_sample_data", "txn", NULL), cast;
 	struct { __u64 in_context, in_kernel; } seen;
 
-	cast = btf_vmlinux_id("bpf_cast_to_kern_ctx", BTF_KIND_FUNC);
+	cast = vmlinux_btf_id("bpf_cast_to_kern_ctx", BTF_KIND_FUNC);
 	if (txn < 0 || cast < 0)
-		SKIP(return, "no txn or no kfunc bpf_cast_to_kern_ctx() in " BTF_VMLINUX);
-	self->run.map = bpf_raw_value_map(sizeof(seen));
+		SKIP(return, "no txn or no kfunc bpf_cast_to_kern_ctx() in the kernel's BTF");
+	self->run.map = value_map(sizeof(seen));
 	ASSERT_LE(0, self->run.map);
 
 	const struct bpf_insn insns[] = {
-		BPF_RAW_LD_IMM64_LO(BPF_REG_7, BPF_PSEUDO_MAP_VALUE, self->run.map),
-		BPF_RAW_LD_IMM64_HI(0),
-		BPF_RAW_LOAD(8, BPF_REG_2, BPF_REG_1,
-			     offsetof(struct bpf_perf_event_data, data.txn)),
-		BPF_RAW_STORE(8, BPF_REG_7, 0, BPF_REG_2),
-		BPF_RAW_CALL_KFUNC(cast),
-		BPF_RAW_LOAD(8, BPF_REG_1, BPF_REG_0, sizeof(long)),	/* ->data */
-		BPF_RAW_LOAD(8, BPF_REG_2, BPF_REG_1, txn),
-		BPF_RAW_STORE(8, BPF_REG_7, 8, BPF_REG_2),
-		BPF_RAW_MOV_IMM(BPF_REG_0, 1),
-		BPF_RAW_EXIT(),
+		BPF_LD_MAP_VALUE(BPF_REG_7, self->run.map, 0),
+		BPF_LDX_MEM(BPF_DW, BPF_REG_2, BPF_REG_1,
+			    offsetof(struct bpf_perf_event_data, data.txn)),
+		BPF_STX_MEM(BPF_DW, BPF_REG_7, BPF_REG_2, 0),
+		BPF_CALL_KFUNC(cast),
+		BPF_LDX_MEM(BPF_DW, BPF_REG_1, BPF_REG_0, sizeof(long)),	/* ->data */
+		BPF_LDX_MEM(BPF_DW, BPF_REG_2, BPF_REG_1, txn),
+		BPF_STX_MEM(BPF_DW, BPF_REG_7, BPF_REG_2, 8),
+		BPF_MOV64_IMM(BPF_REG_0, 1),
+		BPF_EXIT_INSN(),
 	};
 
-	self->run.prog = load_perf_prog(insns, sizeof(insns) / sizeof(*insns));
+	self->run.prog = load_perf_prog(insns, ARRAY_SIZE(insns));
 	ASSERT_LE(0, self->run.prog);
 	ASSERT_EQ(0, ring__open(&self->run.ring, &attr));
 	ASSERT_EQ(0, event_ioctl(self->run.ring.event, PERF_EVENT_IOC_SET_BPF, self->run.prog));
 	ASSERT_EQ(0, event_ioctl(self->run.ring.event, PERF_EVENT_IOC_ENABLE, 0));
 	source->make();
-	ASSERT_EQ(0, bpf_raw_map_lookup(self->run.map, &seen));
+	ASSERT_EQ(0, bpf_map_lookup_elem(self->run.map, &zero, &seen));
 	EXPECT_EQ(0, seen.in_context);
 	if (!seen.in_kernel)
 		SKIP(return, "the stack is 0: needs CONFIG_INIT_STACK_ALL_PATTERN");

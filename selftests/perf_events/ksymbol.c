@@ -20,8 +20,7 @@
 #include <stdbool.h>
 
 #include "kselftest_harness.h"
-#include "lib/bpf_raw.h"
-#include "lib/btf_lookup.h"
+#include "lib/bpf_load.h"
 #include "lib/ksym_check.h"
 #include "lib/ksym_ring.h"
 #include "lib/tcp_ops.h"
@@ -147,11 +146,10 @@ static void trampoline_attach(struct __test_metadata *_metadata,
 {
 	const struct ksym_rec *rec;
 
-	t->progs[i] = bpf_raw_load_return(BPF_PROG_TYPE_TRACING, attach,
-					  btf_id, 0);
+	t->progs[i] = load_return(BPF_PROG_TYPE_TRACING, attach, btf_id, 0);
 	ASSERT_LE(0, t->progs[i])
 		TH_LOG("BPF_PROG_LOAD: %s", strerror(-t->progs[i]));
-	t->links[i] = bpf_raw_link(t->progs[i], attach);
+	t->links[i] = bpf_link_create(t->progs[i], 0, attach, NULL);
 	ASSERT_LE(0, t->links[i])
 		TH_LOG("BPF_LINK_CREATE: %s", strerror(-t->links[i]));
 
@@ -166,8 +164,7 @@ FIXTURE_SETUP(trampoline)
 {
 	const char *reason = skip_reason();
 	struct tramps *t = &self->t;
-	struct btf_lookup btf;
-	int i, err, ids[NR_TRAMPS];
+	int i, id;
 
 	memset(t, 0, sizeof(*t));
 	memset(t->progs, 0xff, sizeof(t->progs));
@@ -175,25 +172,18 @@ FIXTURE_SETUP(trampoline)
 	if (reason)
 		SKIP(return, "%s", reason);
 
-	err = btf_lookup__open(&btf, BTF_VMLINUX);
-	if (err == -ENOENT)
-		SKIP(return, "no " BTF_VMLINUX ": needs CONFIG_DEBUG_INFO_BTF");
-	ASSERT_EQ(0, err) TH_LOG("%s", strerror(-err));
-	for (i = 0; i < NR_TRAMPS; i++)
-		ids[i] = btf_lookup__find(&btf, variant->funcs[i],
-					  BTF_KIND_FUNC, NULL);
-	btf_lookup__close(&btf);
 	ASSERT_EQ(0, ksym_rings__open_dummy(&t->rings));
 
 	for (i = 0; i < NR_TRAMPS; i++) {
-		if (ids[i] == -ENOENT)
+		id = vmlinux_btf_id(variant->funcs[i], BTF_KIND_FUNC);
+		if (id == -ENOENT)
 			SKIP(return, "no function %s: needs CONFIG_NET",
 			     variant->funcs[i]);
-		ASSERT_LT(0, ids[i]);
-		trampoline_attach(_metadata, t, i, variant->attach, ids[i]);
+		ASSERT_LT(0, id);
+		trampoline_attach(_metadata, t, i, variant->attach, id);
 	}
 	/* Calls the functions, and so runs the trampolines. */
-	ASSERT_LE(0, bpf_raw_test_run(t->progs[0]));
+	ASSERT_EQ(0, bpf_prog_test_run_opts(t->progs[0], NULL));
 }
 
 FIXTURE_TEARDOWN(trampoline)
@@ -399,9 +389,9 @@ TEST_F_TIMEOUT(struct_ops_reg, failure_leaves_nothing, TEST_S)
 /* The owner is the kernel's to set: a value that has one is refused. */
 TEST_F_TIMEOUT(struct_ops_reg, owner_is_refused, TEST_S)
 {
-	tcp_ops__set_owner(&self->ops, 1);
+	*self->ops.owner = 1;
 	EXPECT_EQ(-EINVAL, tcp_ops__register(&self->ops));
-	tcp_ops__set_owner(&self->ops, 0);
+	*self->ops.owner = 0;
 	EXPECT_EQ(0, tcp_ops__register(&self->ops));
 }
 

@@ -12,7 +12,7 @@
 #include "kselftest_harness.h"
 #include "lib/ksym_check.h"
 #include "lib/ksym_ring.h"
-#include "lib/make_bpf.h"
+#include "lib/made.h"
 #include "lib/test_env.h"
 
 FIXTURE(records) {

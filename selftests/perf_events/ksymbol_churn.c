@@ -27,13 +27,11 @@
 #include "lib/ksym_ring.h"
 #include "lib/ksym_snapshot.h"
 #include "lib/made.h"
-#include "lib/make_module.h"
 #include "lib/test_env.h"
 #include "lib/text_sources.h"
 
 #define ROUND_MS	5000
 #define MIN_TIMES	2	/* also of a source that takes longer than that */
-#define MAX_CHURN_S	7200
 #define SNAPSHOT_MS	500
 #define READ_MS		20
 
@@ -140,22 +138,6 @@ static int read_while_left(struct ksym_rings *rings, pid_t *children,
 	return err < 0 ? err : nr;
 }
 
-/* Return: milliseconds, where 1 means one round. */
-static __u64 churn_ms(struct __test_metadata *_metadata)
-{
-	const char *seconds = getenv("KSYM_CHURN_SECONDS");
-	char *end;
-	long n;
-
-	if (!seconds)
-		return 1;
-	n = strtol(seconds, &end, 10);
-	ASSERT_TRUE(*seconds && !*end && n > 0 && n <= MAX_CHURN_S)
-		TH_LOG("KSYM_CHURN_SECONDS is \"%s\", not 1 to %d", seconds,
-		       MAX_CHURN_S);
-	return n * 1000;
-}
-
 /* Can the source create text on this kernel? */
 static bool has_part(const struct ksym_source *src, bool all,
 		     const struct churned *done)
@@ -228,11 +210,13 @@ static void report_sources(struct __test_metadata *_metadata, struct churn *c)
 
 TEST_F_TIMEOUT(churn, all_sources_at_once, MAX_CHURN_S + TEST_S)
 {
-	__u64 end = now_ms() + churn_ms(_metadata);
+	long ms = churn_ms("KSYM_CHURN_SECONDS", 1);	/* at least one round */
+	__u64 end = now_ms() + ms;
 	struct churn *c = &self->c;
 	int i, rounds = 0, snapshots = 0, taken;
 	size_t records = 0;
 
+	ASSERT_LE(0, ms);
 	for (i = 0; i < NR_SOURCES; i++)
 		c->before[i] = live_of(&c->play, &ksym_sources[i]);
 	do {

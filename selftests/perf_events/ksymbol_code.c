@@ -21,14 +21,11 @@
 #include <sys/wait.h>
 
 #include "kselftest_harness.h"
-#include "lib/bpf_raw.h"
+#include "lib/bpf_load.h"
 #include "lib/ksym_code.h"
 #include "lib/ksym_play.h"
 #include "lib/ksym_snapshot.h"
 #include "lib/made.h"
-#include "lib/make_cbpf.h"
-#include "lib/make_kprobe.h"
-#include "lib/make_trace.h"
 #include "lib/test_env.h"
 #include "lib/text_sources.h"
 
@@ -300,38 +297,31 @@ TEST_F_TIMEOUT(code, patched_during_snapshots, TEST_S)
 static int load_tail_call(int array)
 {
 	const struct bpf_insn insns[] = {
-		BPF_RAW_LD_IMM64_LO(BPF_REG_2, BPF_PSEUDO_MAP_FD, array),
-		BPF_RAW_LD_IMM64_HI(0),
-		BPF_RAW_MOV_IMM(BPF_REG_3, 0),
-		BPF_RAW_CALL(BPF_FUNC_tail_call),
-		BPF_RAW_MOV_IMM(BPF_REG_0, 0),
-		BPF_RAW_EXIT(),
+		BPF_LD_MAP_FD(BPF_REG_2, array),
+		BPF_MOV64_IMM(BPF_REG_3, 0),
+		BPF_EMIT_CALL(BPF_FUNC_tail_call),
+		BPF_MOV64_IMM(BPF_REG_0, 0),
+		BPF_EXIT_INSN(),
 	};
 
-	return bpf_raw_load_named(BPF_PROG_TYPE_SOCKET_FILTER, TAIL_NAME, insns,
-				  sizeof(insns) / sizeof(*insns));
+	return bpf_prog_load(BPF_PROG_TYPE_SOCKET_FILTER, TAIL_NAME, "GPL", insns,
+			     ARRAY_SIZE(insns), NULL);
 }
 
 /* The kernel patches the program when its tail call gets a target. */
 TEST_F_TIMEOUT(code, of_programs_is_not_reported, TEST_S)
 {
-	union bpf_attr attr = {
-		.map_type = BPF_MAP_TYPE_PROG_ARRAY,
-		.key_size = sizeof(int),
-		.value_size = sizeof(int),
-		.max_entries = 1,
-	};
 	struct ksym_rings *rings = &self->t.rings;
 	int array, prog, target, nr = 0;
 	size_t i;
 
-	array = bpf_raw(BPF_MAP_CREATE, &attr);
+	array = bpf_map_create(BPF_MAP_TYPE_PROG_ARRAY, NULL, sizeof(int), sizeof(int), 1, NULL);
 	ASSERT_LE(0, array);
-	target = bpf_raw_load_filter("ksym_target");
+	target = load_filter("ksym_target");
 	ASSERT_LE(0, target);
 	prog = load_tail_call(array);
 	ASSERT_LE(0, prog);
-	ASSERT_EQ(0, bpf_raw_map_update(array, &target));
+	ASSERT_EQ(0, bpf_map_update_elem(array, &zero, &target, BPF_ANY));
 	ASSERT_EQ(0, ksym_rings__drain(rings));
 	for (i = 0; i < rings->nr_recs; i++) {
 		const struct ksym_rec *rec = &rings->recs[i];

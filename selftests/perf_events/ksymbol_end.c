@@ -27,11 +27,9 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "kselftest_harness.h"
-#include "lib/bpf_raw.h"
-#include "lib/btf_lookup.h"
+#include "lib/bpf_load.h"
 #include "lib/ksym_ring.h"
 #include "lib/tcp_ops.h"
 #include "lib/test_env.h"
@@ -50,7 +48,8 @@ struct runner {
 	struct ksym_rings rings;
 	char root[64], group[80];
 	bool mounted;
-	int cgroup, map, btf;
+	struct prog_btf btf;
+	int cgroup, map;
 	int go[2], done[2];
 	pid_t child;
 };
@@ -60,98 +59,45 @@ FIXTURE(end) {
 	struct tcp_ops ops;
 };
 
-/* Types: int; int (*)(void); the program, global; the loop's callback, static. */
-static int load_btf(void)
-{
-	static struct {
-		struct btf_header hdr;
-		struct btf_type t_int;
-		__u32 bits;
-		struct btf_type proto, main, loop;
-		char strs[48];
-	} b = {
-		.hdr = {
-			.magic = BTF_MAGIC,
-			.version = BTF_VERSION,
-			.hdr_len = sizeof(b.hdr),
-			.type_len = offsetof(typeof(b), strs) - sizeof(b.hdr),
-			.str_off = offsetof(typeof(b), strs) - sizeof(b.hdr),
-			.str_len = sizeof(b.strs),
-		},
-		.t_int = { 1, BTF_KIND_INT << 24, { 4 } },
-		.bits = (BTF_INT_SIGNED << 24) | 32,
-		.proto = { 0, BTF_KIND_FUNC_PROTO << 24, { 1 } },
-		.main = { 5, (BTF_KIND_FUNC << 24) | BTF_FUNC_GLOBAL, { 2 } },
-		.loop = { 19, (BTF_KIND_FUNC << 24) | BTF_FUNC_STATIC, { 2 } },
-		.strs = "\0int\0" MAIN_NAME "\0loop\0end.c\0a line",
-	};
-	union bpf_attr attr = {
-		.btf = (unsigned long)&b,
-		.btf_size = sizeof(b),
-	};
-
-	return bpf_raw(BPF_BTF_LOAD, &attr);
-}
-
 /* The kfunc that the program calls after the loop, with its argument; 0: none */
 struct call {
 	int kfunc, arg;
 };
 
-static int load_prog(int map, int btf, struct call c)
+static int load_prog(const struct runner *r, struct call c)
 {
-	const struct bpf_insn nop = BPF_RAW_MOV_IMM(BPF_REG_0, 1);
-	const struct bpf_insn kfunc = BPF_RAW_CALL_KFUNC(c.kfunc);
 	const struct bpf_insn insns[] = {
-		BPF_RAW_LD_IMM64_LO(BPF_REG_1, BPF_PSEUDO_MAP_VALUE, map),
-		BPF_RAW_LD_IMM64_HI(0),
-		BPF_RAW_INSN(BPF_ST | BPF_MEM | BPF_DW, BPF_REG_1, 0,
-			     offsetof(struct progress, started), 1),
-		BPF_RAW_MOV_IMM(BPF_REG_1, LOOPS),
-		BPF_RAW_LD_IMM64_LO(BPF_REG_2, BPF_PSEUDO_FUNC, 12),
-		BPF_RAW_LD_IMM64_HI(0),
-		BPF_RAW_MOV_IMM(BPF_REG_3, 0),
-		BPF_RAW_MOV_IMM(BPF_REG_4, 0),
-		BPF_RAW_CALL(BPF_FUNC_loop),
-		BPF_RAW_CALL(BPF_FUNC_ktime_get_ns),
-		BPF_RAW_LD_IMM64_LO(BPF_REG_1, BPF_PSEUDO_MAP_VALUE, map),
-		BPF_RAW_LD_IMM64_HI(0),
-		BPF_RAW_INSN(BPF_STX | BPF_MEM | BPF_DW, BPF_REG_1, BPF_REG_0,
-			     offsetof(struct progress, ended), 0),
-		BPF_RAW_MOV_IMM(BPF_REG_1, c.arg),
-		c.kfunc ? kfunc : nop,
-		BPF_RAW_MOV_IMM(BPF_REG_0, 1),
-		BPF_RAW_EXIT(),
+		BPF_LD_MAP_VALUE(BPF_REG_1, r->map, 0),
+		BPF_ST_MEM(BPF_DW, BPF_REG_1, offsetof(struct progress, started), 1),
+		BPF_MOV64_IMM(BPF_REG_1, LOOPS),
+		BPF_LD_IMM64_RAW(BPF_REG_2, BPF_PSEUDO_FUNC, 12),
+		BPF_MOV64_IMM(BPF_REG_3, 0),
+		BPF_MOV64_IMM(BPF_REG_4, 0),
+		BPF_EMIT_CALL(BPF_FUNC_loop),
+		BPF_EMIT_CALL(BPF_FUNC_ktime_get_ns),
+		BPF_LD_MAP_VALUE(BPF_REG_1, r->map, 0),
+		BPF_STX_MEM(BPF_DW, BPF_REG_1, BPF_REG_0, offsetof(struct progress, ended)),
+		BPF_MOV64_IMM(BPF_REG_1, c.arg),
+		c.kfunc ? BPF_CALL_KFUNC(c.kfunc) : BPF_MOV64_IMM(BPF_REG_0, 1),
+		BPF_MOV64_IMM(BPF_REG_0, 1),
+		BPF_EXIT_INSN(),
 		/* 17 = 4 + 12 + 1: the loop's callback */
-		BPF_RAW_MOV_IMM(BPF_REG_0, 0),
-		BPF_RAW_EXIT(),
+		BPF_MOV64_IMM(BPF_REG_0, 0),
+		BPF_EXIT_INSN(),
 	};
 	const struct bpf_func_info funcs[] = { { 0, 3 }, { 17, 4 } };
-	const struct bpf_line_info lines[] = { { 0, 24, 30, 1 << 10 }, { 17, 24, 30, 2 << 10 } };
-	union bpf_attr attr = {
-		.prog_type = BPF_PROG_TYPE_CGROUP_SOCK,
-		.expected_attach_type = BPF_CGROUP_INET_SOCK_CREATE,
-		.prog_btf_fd = btf,
-		.func_info = (unsigned long)funcs,
-		.func_info_cnt = 2,
-		.func_info_rec_size = sizeof(*funcs),
-		.line_info = (unsigned long)lines,
-		.line_info_cnt = 2,
-		.line_info_rec_size = sizeof(*lines),
+	const struct bpf_line_info lines[] = {
+		{ 0, r->btf.file, r->btf.line, 1 << 10 }, { 17, r->btf.file, r->btf.line, 2 << 10 },
 	};
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .prog_btf_fd = r->btf.fd,
+		    .expected_attach_type = BPF_CGROUP_INET_SOCK_CREATE,
+		    .func_info = funcs, .func_info_cnt = ARRAY_SIZE(funcs),
+		    .func_info_rec_size = sizeof(*funcs),
+		    .line_info = lines, .line_info_cnt = ARRAY_SIZE(lines),
+		    .line_info_rec_size = sizeof(*lines));
 
-	return bpf_raw_load(&attr, insns, sizeof(insns) / sizeof(*insns));
-}
-
-static int attach(int cgroup, int prog, enum bpf_cmd cmd)
-{
-	union bpf_attr attr = {
-		.target_fd = cgroup,
-		.attach_bpf_fd = prog,
-		.attach_type = BPF_CGROUP_INET_SOCK_CREATE,
-	};
-
-	return bpf_raw(cmd, &attr);
+	return bpf_prog_load(BPF_PROG_TYPE_CGROUP_SOCK, NULL, "GPL", insns,
+			     ARRAY_SIZE(insns), &opts);
 }
 
 /* Create a socket for each byte that is read, and write back its errno. */
@@ -182,7 +128,7 @@ FIXTURE_SETUP(end)
 	tcp_ops__init(&self->ops);
 	r->cgroup = -1;
 	r->map = -1;
-	r->btf = -1;
+	r->btf.fd = -1;
 	if (reason)
 		SKIP(return, "%s", reason);
 	if (run_on_cpu(1) || run_on_cpu(0))
@@ -198,10 +144,10 @@ FIXTURE_SETUP(end)
 	ASSERT_EQ(0, mkdir(r->group, 0700));
 	r->cgroup = open(r->group, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	ASSERT_LE(0, r->cgroup);
-	r->map = bpf_raw_value_map(sizeof(struct progress));
+	r->map = value_map(sizeof(struct progress));
 	ASSERT_LE(0, r->map);
-	r->btf = load_btf();
-	ASSERT_LE(0, r->btf);
+	r->btf = load_btf(MAIN_NAME, "loop", "end.c", "a line");
+	ASSERT_LE(0, r->btf.fd);
 	ASSERT_EQ(0, ksym_rings__open_dummy(&r->rings));
 
 	ASSERT_EQ(0, pipe(r->go));
@@ -224,7 +170,7 @@ FIXTURE_TEARDOWN(end)
 		waitpid(r->child, NULL, 0);
 	}
 	tcp_ops__close(&self->ops);
-	close_fd(&r->btf);
+	close_fd(&r->btf.fd);
 	close_fd(&r->map);
 	close_fd(&r->cgroup);
 	if (r->mounted) {
@@ -233,14 +179,6 @@ FIXTURE_TEARDOWN(end)
 		rmdir(r->root);
 	}
 	ksym_rings__close(&r->rings);
-}
-
-static __u64 now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }
 
 /* The times of one run, and what socket() said in the child. */
@@ -258,12 +196,12 @@ static int start_program(struct runner *r, int prog, struct run *run)
 	int err;
 
 	memset(run, 0, sizeof(*run));
-	err = bpf_raw_map_update(r->map, &run->progress) ?:
-	      attach(r->cgroup, prog, BPF_PROG_ATTACH);
+	err = bpf_map_update_elem(r->map, &zero, &run->progress, BPF_ANY) ?:
+	      bpf_prog_attach(prog, r->cgroup, BPF_CGROUP_INET_SOCK_CREATE, 0);
 	if (!err && write(r->go[1], "", 1) != 1)
 		err = -EPIPE;
 	while (!err && !run->progress.started) {
-		err = bpf_raw_map_lookup(r->map, &run->progress);
+		err = bpf_map_lookup_elem(r->map, &zero, &run->progress);
 		if (now_ms() > end)
 			err = -ETIMEDOUT;
 	}
@@ -281,7 +219,7 @@ static int wait_for_return(struct runner *r, struct run *run)
 	run->closed = now_ns();
 	if (read(r->done[0], &run->child_err, sizeof(int)) != sizeof(int))
 		return -EPIPE;
-	err = bpf_raw_map_lookup(r->map, &run->progress);
+	err = bpf_map_lookup_elem(r->map, &zero, &run->progress);
 	if (err)
 		return err;
 	return run->progress.ended < run->closed ? -EAGAIN : 0;
@@ -298,11 +236,11 @@ static int close_running(struct runner *r, struct call c, struct run *run)
 
 	do {
 		r->rings.nr_recs = 0;
-		prog = load_prog(r->map, r->btf, c);
+		prog = load_prog(r, c);
 		if (prog < 0)
 			return prog;
 		err = start_program(r, prog, run);
-		attach(r->cgroup, prog, BPF_PROG_DETACH);
+		bpf_prog_detach2(prog, r->cgroup, BPF_CGROUP_INET_SOCK_CREATE);
 		close(prog);
 		err = err ?: wait_for_return(r, run);
 		rec = ksym_rings__wait_unregister(&r->rings, MAIN_NAME);
@@ -325,11 +263,11 @@ TEST_F_TIMEOUT(end, unregister_is_later, TEST_S)
 
 TEST_F_TIMEOUT(end, throws, TEST_S)
 {
-	int id = btf_vmlinux_id("bpf_throw", BTF_KIND_FUNC), err;
+	int id = vmlinux_btf_id("bpf_throw", BTF_KIND_FUNC), err;
 	struct run run;
 
 	if (id < 0)
-		SKIP(return, "no kfunc bpf_throw() in " BTF_VMLINUX);
+		SKIP(return, "no kfunc bpf_throw() in the kernel's BTF");
 	err = close_running(&self->r, (struct call){}, &run);
 	ASSERT_EQ(0, err) TH_LOG("running: %s", strerror(-err));
 	if (!getenv("KSYMBOL_END_THROW"))
@@ -347,11 +285,11 @@ TEST_F_TIMEOUT(end, throws, TEST_S)
 /* Its line info may not be freed when it is closed. With slub_debug=P the kernel crashes. */
 TEST_F_TIMEOUT(end, prints_its_stack, TEST_S)
 {
-	int id = btf_vmlinux_id("bpf_stream_print_stack", BTF_KIND_FUNC), err;
+	int id = vmlinux_btf_id("bpf_stream_print_stack", BTF_KIND_FUNC), err;
 	struct run run;
 
 	if (id < 0)
-		SKIP(return, "no kfunc bpf_stream_print_stack() in " BTF_VMLINUX);
+		SKIP(return, "no kfunc bpf_stream_print_stack() in the kernel's BTF");
 	err = close_running(&self->r, (struct call){ id, BPF_STREAM_STDERR }, &run);
 	ASSERT_EQ(0, err) TH_LOG("running: %s", strerror(-err));
 	EXPECT_EQ(0, run.child_err);
@@ -373,13 +311,13 @@ static int free_map_while_running(struct runner *r, struct tcp_ops *ops, struct 
 		err = err ?: tcp_ops__unregister(ops);
 		if (err)
 			return err;
-		prog = load_prog(r->map, r->btf, (struct call){});
+		prog = load_prog(r, (struct call){});
 		if (prog < 0)
 			return prog;
 		err = start_program(r, prog, run);
 		close_fd(&ops->map);
 		err = err ?: wait_for_return(r, run);
-		attach(r->cgroup, prog, BPF_PROG_DETACH);
+		bpf_prog_detach2(prog, r->cgroup, BPF_CGROUP_INET_SOCK_CREATE);
 		close(prog);
 		tcp_ops__close(ops);
 		rec = ksym_rings__wait_unregister(&r->rings, "bpf__" OPS);

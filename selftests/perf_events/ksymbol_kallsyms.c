@@ -14,17 +14,14 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <linux/filter.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "kselftest_harness.h"
-#include "lib/bpf_raw.h"
+#include "lib/bpf_load.h"
 #include "lib/ksym_ring.h"
 #include "lib/made.h"
-#include "lib/make_module.h"
-#include "lib/make_trace.h"
+#include "lib/sample_ring.h"
 #include "lib/symbolize.h"
 #include "lib/test_env.h"
 
@@ -35,7 +32,7 @@
 /* The init functions of autofs4 */
 static const char *const functions[] = { "init_autofs_fs", "autofs_dev_ioctl_init" };
 
-#define NR_FUNCTIONS	(sizeof(functions) / sizeof(*functions))
+#define NR_FUNCTIONS	ARRAY_SIZE(functions)
 
 /* What /proc/kallsyms lists */
 struct listed {
@@ -192,7 +189,7 @@ FIXTURE_SETUP(kallsyms)
 	ASSERT_EQ(0, ksym_rings__open_dummy(&self->rings));
 	for (i = 0; i < NR_PROGS; i++) {
 		snprintf(name, sizeof(name), NAME "%03d", i);
-		self->progs[i] = bpf_raw_load_filter(name);
+		self->progs[i] = load_filter(name);
 		ASSERT_LE(0, self->progs[i]);
 	}
 }
@@ -308,8 +305,8 @@ static struct sock_filter poff_insns[] = {
 static struct sock_fprog poff_prog = { .len = 2, .filter = poff_insns };
 
 FIXTURE(callchain) {
-	int fds[2], event;
-	struct perf_event_mmap_page *map;
+	int fds[2];
+	struct ring ring;
 };
 
 FIXTURE_SETUP(callchain)
@@ -332,16 +329,12 @@ FIXTURE_SETUP(callchain)
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_DGRAM, 0, self->fds));
 	ASSERT_EQ(0, setsockopt(self->fds[1], SOL_SOCKET, SO_ATTACH_FILTER,
 				&poff_prog, sizeof(poff_prog)));
-	self->event = syscall(__NR_perf_event_open, &attr, 0, -1, -1, 0);
-	ASSERT_LE(0, self->event) TH_LOG("kprobe on " POFF_FUNC);
-	self->map = mmap(NULL, 9 * sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
-			 MAP_SHARED, self->event, 0);
-	ASSERT_NE(MAP_FAILED, self->map);
+	ASSERT_EQ(0, ring__open(&self->ring, &attr)) TH_LOG("kprobe on " POFF_FUNC);
 }
 
 FIXTURE_TEARDOWN(callchain)
 {
-	close_fd(&self->event);
+	ring__close(&self->ring);
 	close_fd(&self->fds[0]);
 	close_fd(&self->fds[1]);
 }
@@ -349,14 +342,14 @@ FIXTURE_TEARDOWN(callchain)
 /* The ring has one record: SAMPLE [ header | nr | ips[nr] ]. */
 TEST_F_TIMEOUT(callchain, goes_past_a_filter, TEST_S)
 {
-	const char *data = (char *)self->map + sysconf(_SC_PAGESIZE);
+	const char *data = (char *)self->ring.page + sysconf(_SC_PAGESIZE);
 	const __u64 *body = (const void *)(data + 8);
 	char name[KSYM_NAME_LEN + 64];
 	bool filter = false, syscall = false;
 	__u64 i;
 
 	ASSERT_EQ(1, write(self->fds[0], "", 1));
-	ASSERT_LT(0, __atomic_load_n(&self->map->data_head, __ATOMIC_ACQUIRE));
+	ASSERT_LT(0, __atomic_load_n(&self->ring.page->data_head, __ATOMIC_ACQUIRE));
 	ASSERT_EQ(PERF_RECORD_SAMPLE, ((struct perf_event_header *)data)->type);
 	ASSERT_GE(MAX_CHAIN, body[0]);
 	for (i = 1; i <= body[0]; i++) {

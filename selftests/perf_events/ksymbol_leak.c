@@ -23,16 +23,14 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "kselftest_harness.h"
-#include "lib/bpf_raw.h"
+#include "lib/bpf_event.h"
 #include "lib/ksym_play.h"
 #include "lib/ksym_ring.h"
 #include "lib/made.h"
-#include "lib/make_bpf.h"
-#include "lib/make_cbpf.h"
+#include "lib/sample_ring.h"
 #include "lib/test_env.h"
 
 #define TEST_UID	1000
@@ -110,35 +108,23 @@ FIXTURE_TEARDOWN(leak)
 
 /* The child's events, whose records are searched word by word */
 struct spy {
-	int nr, fds[16];
-	struct perf_event_mmap_page *maps[16];
+	int nr;
+	struct ring rings[16];
 	long words;
 	__u64 seen;		/* the first kernel address, 0 if none */
 	__u32 seen_type;
 };
 
-#define SPY_PAGES 8	/* all buffers have to fit into what a user may lock */
-
-static int spy__open(struct spy *spy, struct perf_event_attr *attr, pid_t pid,
-		     int cpu)
+static int spy__open(struct spy *spy, struct perf_event_attr *attr, pid_t pid, int cpu)
 {
-	int fd = syscall(__NR_perf_event_open, attr, pid, cpu, -1,
-			 PERF_FLAG_FD_CLOEXEC);
-	void *map;
+	struct ring *ring = &spy->rings[spy->nr];
+	int err = ring__open_on(ring, attr, pid, cpu);
 
-	if (fd < 0)
-		return -errno;
-	map = mmap(NULL, (1 + SPY_PAGES) * sysconf(_SC_PAGESIZE),
-		   PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (map == MAP_FAILED) {
-		int err = -errno;
-
-		close(fd);
-		return err;
-	}
-	spy->fds[spy->nr] = fd;
-	spy->maps[spy->nr++] = map;
-	return 0;
+	if (err)
+		ring__close(ring);
+	else
+		spy->nr++;
+	return err;
 }
 
 static void spy__check_word(struct spy *spy, __u32 type, __u64 word)
@@ -160,8 +146,8 @@ static void spy__read(struct spy *spy)
 	int i;
 
 	for (i = 0; i < spy->nr; i++) {
-		data = (char *)spy->maps[i] + page;
-		head = __atomic_load_n(&spy->maps[i]->data_head, __ATOMIC_ACQUIRE);
+		data = (char *)spy->rings[i].page + page;
+		head = __atomic_load_n(&spy->rings[i].page->data_head, __ATOMIC_ACQUIRE);
 		for (pos = 0; pos < head; pos += hdr->size) {
 			hdr = (void *)(data + pos);
 			for (off = sizeof(*hdr); off < hdr->size; off += 8)
@@ -216,7 +202,7 @@ static void child_snapshot(struct spy *spy)
 
 	for (i = 0; i < spy->nr; i++) {
 		memset(&snap, 0, sizeof(snap));
-		ioctl(spy->fds[i], PERF_EVENT_IOC_KSYM_SNAPSHOT, &snap);
+		ioctl(spy->rings[i].event, PERF_EVENT_IOC_KSYM_SNAPSHOT, &snap);
 	}
 }
 
@@ -233,9 +219,8 @@ static int child_task_snapshot(struct spy *spy)
 	};
 	int err = spy__open(spy, &attr, 0, 0);
 
-	if (err)
-		return err;
-	return ioctl(spy->fds[spy->nr - 1], PERF_EVENT_IOC_KSYM_SNAPSHOT, &snap) ? -errno : 0;
+	return err ?: event_ioctl(spy->rings[spy->nr - 1].event,
+				  PERF_EVENT_IOC_KSYM_SNAPSHOT, (long)&snap);
 }
 
 static int child_load(void)
@@ -243,10 +228,9 @@ static int child_load(void)
 	int i, err = 0, fd;
 
 	for (i = 0; i < 3 && err >= 0; i++) {
-		fd = bpf_raw_load_filter("");
+		fd = load_filter("");
 		err = fd;
-		if (fd >= 0)
-			close(fd);
+		close_fd(&fd);
 	}
 	return err < 0 ? err : 0;
 }

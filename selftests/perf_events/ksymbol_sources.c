@@ -22,17 +22,14 @@
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "kselftest_harness.h"
-#include "lib/bpf_raw.h"
+#include "lib/bpf_event.h"
 #include "lib/ksym_play.h"
 #include "lib/ksym_ring.h"
 #include "lib/ksym_snapshot.h"
 #include "lib/made.h"
-#include "lib/make_bpf.h"
-#include "lib/make_module.h"
 #include "lib/symbolize.h"
 #include "lib/test_env.h"
 #include "lib/text_sources.h"
@@ -139,16 +136,10 @@ static void check_prog_info(struct __test_metadata *_metadata, int fd,
 		.nr_jited_func_lens = MAX_FUNCS,
 		.jited_func_lens = (unsigned long)lens,
 	};
-	union bpf_attr attr = {
-		.info = {
-			.bpf_fd = fd,
-			.info_len = sizeof(info),
-			.info = (unsigned long)&info,
-		},
-	};
+	__u32 info_len = sizeof(info);
 	size_t j;
 
-	ASSERT_EQ(0, bpf_raw(BPF_OBJ_GET_INFO_BY_FD, &attr));
+	ASSERT_EQ(0, bpf_prog_get_info_by_fd(fd, &info, &info_len));
 	for (i = 0; i < info.nr_jited_ksyms && i < MAX_FUNCS; i++) {
 		len = 0;
 		for (j = 0; j < live->nr; j++)
@@ -236,7 +227,7 @@ FIXTURE_SETUP(snapshot)
 	self->progs = calloc(NR_PROGS, sizeof(int));
 	ASSERT_NE(NULL, self->progs);
 	for (; self->nr_progs < NR_PROGS; self->nr_progs++) {
-		err = bpf_raw_load_filter("ksym_snap");
+		err = load_filter("ksym_snap");
 		ASSERT_LE(0, err);
 		self->progs[self->nr_progs] = err;
 	}
@@ -299,52 +290,11 @@ TEST_F_TIMEOUT(snapshot, keeps_to_what_was_asked_for, TEST_S)
 	}
 }
 
-TEST_F_TIMEOUT(snapshot, refuses_what_it_does_not_know, TEST_S)
-{
-	struct perf_event_ksym_snapshot flags = { .flags = 1 };
-	struct perf_event_ksym_snapshot plain = {};
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(attr),
-		.config = PERF_COUNT_SW_DUMMY,
-		.ksymbol = 1,
-	};
-	int fd = self->rings.fds[0].fd;
-
-	EXPECT_EQ(-1, ioctl(fd, PERF_EVENT_IOC_KSYM_SNAPSHOT, &flags));
-	EXPECT_EQ(EINVAL, errno);
-	EXPECT_EQ(-1, ioctl(fd, PERF_EVENT_IOC_KSYM_SNAPSHOT, NULL));
-	EXPECT_EQ(EFAULT, errno);
-
-	/* An event without a ring, two that follow a task, one without KSYMBOL. */
-	fd = syscall(__NR_perf_event_open, &attr, -1, 0, -1, 0);
-	ASSERT_LE(0, fd);
-	EXPECT_EQ(-1, ioctl(fd, PERF_EVENT_IOC_KSYM_SNAPSHOT, &plain));
-	EXPECT_EQ(ENOBUFS, errno);
-	close(fd);
-	fd = syscall(__NR_perf_event_open, &attr, 0, -1, -1, 0);
-	ASSERT_LE(0, fd);
-	EXPECT_EQ(-1, ioctl(fd, PERF_EVENT_IOC_KSYM_SNAPSHOT, &plain));
-	EXPECT_EQ(ENXIO, errno);
-	close(fd);
-	fd = syscall(__NR_perf_event_open, &attr, 0, 0, -1, 0);
-	ASSERT_LE(0, fd);
-	EXPECT_EQ(-1, ioctl(fd, PERF_EVENT_IOC_KSYM_SNAPSHOT, &plain));
-	EXPECT_EQ(ENXIO, errno);
-	close(fd);
-	attr.ksymbol = 0;
-	fd = syscall(__NR_perf_event_open, &attr, -1, 0, -1, 0);
-	ASSERT_LE(0, fd);
-	EXPECT_EQ(-1, ioctl(fd, PERF_EVENT_IOC_KSYM_SNAPSHOT, &plain));
-	EXPECT_EQ(EOPNOTSUPP, errno);
-	close(fd);
-}
-
 /* Snapshot with an argument of @size. Return: 0 or -errno. */
 static int snapshot_of_size(int fd, size_t size, void *arg)
 {
-	return ioctl(fd, _IOC(_IOC_READ | _IOC_WRITE, '$',
-			      _IOC_NR(PERF_EVENT_IOC_KSYM_SNAPSHOT), size), arg) ? -errno : 0;
+	return event_ioctl(fd, _IOC(_IOC_READ | _IOC_WRITE, '$',
+				    _IOC_NR(PERF_EVENT_IOC_KSYM_SNAPSHOT), size), (long)arg);
 }
 
 /* The argument of user space that is older or newer than the kernel */
@@ -365,12 +315,45 @@ TEST_F_TIMEOUT(snapshot, argument_grows, TEST_S)
 	EXPECT_EQ(-EINVAL, snapshot_of_size(fd, sizeof(big.snap) - 4, &big));
 }
 
-/* Return: 0 or -errno. */
 static int snapshot_once(int fd)
 {
 	struct perf_event_ksym_snapshot snap = {};
 
-	return snapshot_of_size(fd, sizeof(snap), &snap);
+	return event_ioctl(fd, PERF_EVENT_IOC_KSYM_SNAPSHOT, (long)&snap);
+}
+
+/* The same to a new event */
+static int snapshot_of(struct perf_event_attr *attr, pid_t pid, int cpu)
+{
+	int fd = open_event_on(attr, pid, cpu), err;
+
+	if (fd < 0)
+		return fd;
+	err = snapshot_once(fd);
+	close(fd);
+	return err;
+}
+
+TEST_F_TIMEOUT(snapshot, refuses_what_it_does_not_know, TEST_S)
+{
+	struct perf_event_ksym_snapshot flags = { .flags = 1 };
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_DUMMY,
+		.ksymbol = 1,
+	};
+	int fd = self->rings.fds[0].fd;
+
+	EXPECT_EQ(-EINVAL, event_ioctl(fd, PERF_EVENT_IOC_KSYM_SNAPSHOT, (long)&flags));
+	EXPECT_EQ(-EFAULT, event_ioctl(fd, PERF_EVENT_IOC_KSYM_SNAPSHOT, 0));
+
+	/* An event without a ring, two that follow a task, one without KSYMBOL. */
+	EXPECT_EQ(-ENOBUFS, snapshot_of(&attr, -1, 0));
+	EXPECT_EQ(-ENXIO, snapshot_of(&attr, 0, -1));
+	EXPECT_EQ(-ENXIO, snapshot_of(&attr, 0, 0));
+	attr.ksymbol = 0;
+	EXPECT_EQ(-EOPNOTSUPP, snapshot_of(&attr, -1, 0));
 }
 
 /* In both, records of the snapshot could be lost. */
@@ -392,7 +375,7 @@ TEST_F_TIMEOUT(snapshot, refuses_rings_that_discard, TEST_S)
 	ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_PAUSE_OUTPUT, 0));
 	EXPECT_EQ(-ENOSPC, snapshot_once(fd));
 
-	fd = syscall(__NR_perf_event_open, &attr, -1, 0, -1, 0);
+	fd = open_event_on(&attr, -1, 0);
 	ASSERT_LE(0, fd);
 	/* Not writable: the kernel overwrites what nobody may mark as read. */
 	ring = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);

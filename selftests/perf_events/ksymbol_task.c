@@ -22,9 +22,9 @@
 #include <sys/wait.h>
 
 #include "kselftest_harness.h"
-#include "lib/bpf_raw.h"
+#include "lib/bpf_load.h"
 #include "lib/ksym_ring.h"
-#include "lib/make_cbpf.h"
+#include "lib/made.h"
 #include "lib/test_env.h"
 
 #define NAME		"ksym_task"
@@ -78,17 +78,17 @@ FIXTURE_TEARDOWN(task)
 static int load_and_close(void)
 {
 	const struct bpf_insn insns[] = {
-		BPF_RAW_CALL_SUBPROG(1),
-		BPF_RAW_EXIT(),
-		BPF_RAW_MOV_IMM(BPF_REG_0, 1),
-		BPF_RAW_EXIT(),
+		BPF_CALL_REL(1),
+		BPF_EXIT_INSN(),
+		BPF_MOV64_IMM(BPF_REG_0, 1),
+		BPF_EXIT_INSN(),
 	};
-	int prog = bpf_raw_load_named(BPF_PROG_TYPE_SOCKET_FILTER, NAME, insns, 4);
+	int prog = bpf_prog_load(BPF_PROG_TYPE_SOCKET_FILTER, NAME, "GPL", insns,
+				 ARRAY_SIZE(insns), NULL);
+	int err = prog < 0 ? prog : 0;
 
-	if (prog < 0)
-		return prog;
 	close_fd(&prog);
-	return 0;
+	return err;
 }
 
 struct counts {

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 
 #include "kselftest_harness.h"
-#include "lib/bpf_raw.h"
+#include "lib/bpf_load.h"
 #include "lib/ksym_check.h"
 #include "lib/ksym_ring.h"
 #include "lib/test_env.h"
@@ -34,7 +34,7 @@ static void load_as_nobody(int go, int done)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (!setgroups(0, NULL) && !setresgid(NOBODY, NOBODY, NOBODY) &&
 	    !setresuid(NOBODY, NOBODY, NOBODY))
-		prog = bpf_raw_load_filter(PROG_NAME);
+		prog = load_filter(PROG_NAME);
 	if (write(done, &prog, sizeof(prog)) != sizeof(prog))
 		_exit(1);
 	_exit(read(go, &c, 1) != 0);

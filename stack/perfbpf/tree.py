@@ -17,7 +17,7 @@ from perfbpf.paths import BASE, BUILD, LINUX
 from perfbpf.stage import Run, locked, need_space, say, stage
 
 TOPICS = BUILD / "linux-topic"      # see stack/topic
-BUILT = ("out-*", "logs", "results", "prefix", "demo", "configurations", "bare")
+BUILT = ("out-*", "logs", "results", "prefix", "demo", "configurations", "bare", "ended")
 NOTE = LINUX / ".git/perf-bpf-applied"
 APPLYING = LINUX / ".git/perf-bpf-applying"     # left by a run that was interrupted
 

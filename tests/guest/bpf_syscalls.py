@@ -16,8 +16,7 @@ SYS_PERF_EVENT_OPEN, SYS_BPF = 298, 321
 PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY = 1, 9
 PERF_ATTR_SIZE = 144
 BPF_EVENT, BPF_RETAIN = 1 << 30, 1 << 42
-# bpf_fd, bpf_flags and bpf_cookie are the last fields of this size
-PERF_ATTR_SIZE_VER10, BPF_FIELDS, PERF_BPF_F_ATTACH = 160, "<IIQ", 1 << 0
+BPF_FIELDS, PERF_BPF_F_ATTACH = "<IIQ", 1 << 0      # bpf_fd, bpf_flags, bpf_cookie
 PERF_COUNT_SW_CONTEXT_SWITCHES = 3
 PERF_EVENT_IOC_SET_BPF, PERF_EVENT_IOC_BPF_PROG_FD = 0x40042408, 0x4004240d
 BPF_PROG_LOAD, BPF_PROG_GET_FD_BY_ID, BPF_OBJ_GET_INFO_BY_FD, BPF_BTF_LOAD = 5, 13, 15, 18
@@ -60,10 +59,19 @@ def open_event() -> int:
     return syscall(SYS_PERF_EVENT_OPEN, ctypes.addressof(buffer), -1, 0, -1, 0)
 
 
+def attr_size_with_bpf() -> int:
+    """The bytes of perf_event_attr up to bpf_cookie: another series may put fields of its own
+    before it."""
+    header = Path(os.environ["SELFTESTS"]).parent / "out-headers/usr/include/linux/perf_event.h"
+    found = re.search(r"#define PERF_ATTR_SIZE_VER\d+\s+(\d+)\s*/\* add: bpf_fd", header.read_text())
+    assert found, f"{header} has no size with bpf_fd"
+    return int(found[1])
+
+
 def open_sampling(program: Optional[int] = None, cookie: int = 0) -> int:
     """An event that samples this task's context switches, with a BPF program and its cookie
     attached at open unless program is None; raises OSError."""
-    attr = bytearray(PERF_ATTR_SIZE_VER10)
+    attr = bytearray(attr_size_with_bpf())
     struct.pack_into("<IIQQQQQ", attr, 0, PERF_TYPE_SOFTWARE, len(attr),
                      PERF_COUNT_SW_CONTEXT_SWITCHES, 1, 0, 0, 0)
     struct.pack_into(BPF_FIELDS, attr, len(attr) - struct.calcsize(BPF_FIELDS), program or 0,

@@ -39,16 +39,9 @@ int event_ioctl(int event, unsigned long request, long arg)
 
 int link_to_event(int prog, int event, __u64 cookie)
 {
-	union bpf_attr attr = {
-		.link_create = {
-			.prog_fd = prog,
-			.target_fd = event,
-			.attach_type = BPF_PERF_EVENT,
-			.perf_event.bpf_cookie = cookie,
-		},
-	};
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = cookie);
 
-	return bpf_raw(BPF_LINK_CREATE, &attr);
+	return bpf_link_create(prog, event, BPF_PERF_EVENT, &opts);
 }
 
 int fault_pages(int nr)
@@ -64,45 +57,41 @@ int fault_pages(int nr)
 	return munmap(mem, nr * size) ? -errno : 0;
 }
 
-int load_counter(enum bpf_prog_type type, int map)
+int load_counter(enum bpf_prog_type type, int *map)
 {
+	*map = value_map(sizeof(__u64));
+	if (*map < 0)
+		return *map;
+
 	const struct bpf_insn insns[] = {
-		BPF_RAW_LD_IMM64_LO(BPF_REG_1, BPF_PSEUDO_MAP_VALUE, map),
-		BPF_RAW_LD_IMM64_HI(0),
-		BPF_RAW_MOV_IMM(BPF_REG_2, 1),
-		BPF_RAW_ADD(BPF_REG_1, 0, BPF_REG_2),
-		BPF_RAW_MOV_IMM(BPF_REG_0, 1),
-		BPF_RAW_EXIT(),
+		BPF_LD_MAP_VALUE(BPF_REG_1, *map, 0),
+		BPF_MOV64_IMM(BPF_REG_2, 1),
+		BPF_ATOMIC_OP(BPF_DW, BPF_ADD, BPF_REG_1, BPF_REG_2, 0),
+		BPF_MOV64_IMM(BPF_REG_0, 1),
+		BPF_EXIT_INSN(),
 	};
 
-	return bpf_raw_load_named(type, "count_runs", insns, sizeof(insns) / sizeof(*insns));
+	return bpf_prog_load(type, "count_runs", "GPL", insns,
+			     ARRAY_SIZE(insns), NULL);
 }
 
-int prog_info(int prog, struct bpf_prog_info *info)
+__u32 id_of(int prog)
 {
-	union bpf_attr attr = {
-		.info = {
-			.bpf_fd = prog,
-			.info_len = sizeof(*info),
-			.info = (unsigned long)info,
-		},
-	};
+	struct bpf_prog_info info = {};
+	__u32 len = sizeof(info);
 
-	memset(info, 0, sizeof(*info));
-	return bpf_raw(BPF_OBJ_GET_INFO_BY_FD, &attr);
+	return bpf_prog_get_info_by_fd(prog, &info, &len) ? 0 : info.id;
 }
 
 bool prog_goes_within(__u32 id, int ms)
 {
-	union bpf_attr attr = { .prog_id = id };
 	int fd;
 
 	for (; ms >= 0; ms -= 10) {
-		fd = bpf_raw(BPF_PROG_GET_FD_BY_ID, &attr);
+		fd = bpf_prog_get_fd_by_id(id);
 		if (fd == -ENOENT)
 			return true;
-		if (fd >= 0)
-			close(fd);
+		close_fd(&fd);
 		usleep(10000);
 	}
 	return false;
@@ -110,8 +99,9 @@ bool prog_goes_within(__u32 id, int ms)
 
 long long misses_of(int prog)
 {
-	struct bpf_prog_info info;
-	int err = prog_info(prog, &info);
+	struct bpf_prog_info info = {};
+	__u32 len = sizeof(info);
+	int err = bpf_prog_get_info_by_fd(prog, &info, &len);
 
 	return err ?: (long long)info.recursion_misses;
 }

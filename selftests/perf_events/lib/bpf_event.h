@@ -10,11 +10,7 @@
 #include <sys/types.h>
 #include <linux/perf_event.h>
 
-#include "bpf_raw.h"
-
-/* "*(u64 *)(r@PTR + @OFF) += r@SRC" */
-#define BPF_RAW_ADD(PTR, OFF, SRC)					\
-	BPF_RAW_INSN(BPF_STX | BPF_ATOMIC | BPF_DW, PTR, SRC, OFF, BPF_ADD)
+#include "bpf_load.h"
 
 /* A software event that takes a sample each time; for the caller to change. */
 struct perf_event_attr sw_event_attr(__u64 config);
@@ -32,11 +28,11 @@ int link_to_event(int prog, int event, __u64 cookie);
 /* Cause @nr page faults. Return: 0 or -errno. */
 int fault_pages(int nr);
 
-/* A program of @type that counts its runs in @map's value. Return: an fd or -errno. */
-int load_counter(enum bpf_prog_type type, int map);
+/* A program of @type that counts its runs in the value of a new map. Return: an fd or -errno. */
+int load_counter(enum bpf_prog_type type, int *map);
 
-/* Return: 0 or -errno. */
-int prog_info(int prog, struct bpf_prog_info *info);
+/* Return: the id of @prog, or 0. */
+__u32 id_of(int prog);
 
 /* Wait up to @ms milliseconds until no program has @id. Return: has it none? */
 bool prog_goes_within(__u32 id, int ms);

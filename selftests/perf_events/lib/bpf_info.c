@@ -5,18 +5,11 @@
 #include <string.h>
 
 #include "bpf_info.h"
-#include "bpf_raw.h"
-#include "btf_lookup.h"
+#include "bpf_load.h"
 
 int info_copy__read(struct info_copy *c, int fd, bool hidden)
 {
-	union bpf_attr attr = {
-		.info = {
-			.bpf_fd = fd,
-			.info_len = sizeof(c->info),
-			.info = (unsigned long)&c->info,
-		},
-	};
+	__u32 len = sizeof(c->info);
 
 	memset(c, 0, sizeof(*c));
 	c->info = (struct bpf_prog_info) {
@@ -41,7 +34,7 @@ int info_copy__read(struct info_copy *c, int fd, bool hidden)
 		.map_ids = (unsigned long)c->maps,
 		.nr_hidden_funcs = hidden ? BPF_PROG_INFO_HIDDEN_FUNCS : 0,
 	};
-	return bpf_raw(BPF_OBJ_GET_INFO_BY_FD, &attr);
+	return bpf_prog_get_info_by_fd(fd, &c->info, &len);
 }
 
 bool info_copy__has_address(const struct info_copy *c)
@@ -54,88 +47,42 @@ bool info_copy__has_address(const struct info_copy *c)
 	return false;
 }
 
-struct info_btf {
-	struct btf_header hdr;
-	struct { struct btf_type t; __u32 bits; } t_int;
-	struct btf_type proto, main, sub;
-	char strs[64];
-};
-
-/* Offsets in the strings */
-enum { S_INT = 1, S_MAIN = 5, S_SUB = 15, S_FILE = 24, S_LINE = 31 };
-
-int info_btf__load(size_t more)
+static struct prog_btf info_btf(void)
 {
-	const struct info_btf b = {
-		.hdr = {
-			.magic = BTF_MAGIC,
-			.version = BTF_VERSION,
-			.hdr_len = sizeof(b.hdr),
-			.type_len = offsetof(struct info_btf, strs) - sizeof(b.hdr),
-			.str_off = offsetof(struct info_btf, strs) - sizeof(b.hdr),
-			.str_len = sizeof(b.strs) + more,
-		},
-		.t_int = { { S_INT, BTF_KIND_INT << 24, { 4 } },
-			   (BTF_INT_SIGNED << 24) | 32 },
-		.proto = { 0, BTF_KIND_FUNC_PROTO << 24, { 1 } },
-		.main = { S_MAIN, (BTF_KIND_FUNC << 24) | BTF_FUNC_GLOBAL, { 2 } },
-		.sub = { S_SUB, (BTF_KIND_FUNC << 24) | BTF_FUNC_STATIC, { 2 } },
-		.strs = "\0int\0" INFO_PROG_NAME "\0told_sub\0told.c\0return 0;",
-	};
-	union bpf_attr attr = { .btf_size = sizeof(b) + more };
-	char *buf = calloc(1, attr.btf_size);
-	int fd;
-
-	if (!buf)
-		return -ENOMEM;
-	memcpy(buf, &b, sizeof(b));
-	attr.btf = (unsigned long)buf;
-	fd = bpf_raw(BPF_BTF_LOAD, &attr);
-	free(buf);
-	return fd;
+	return load_btf(INFO_PROG_NAME, "told_sub", "told.c", "return 0;");
 }
 
 int info_prog__load_with(int bpf_throw)
 {
-	int map = bpf_raw_value_map(sizeof(__u64)), btf = info_btf__load(0), prog;
+	int map = value_map(sizeof(__u64)), prog;
+	struct prog_btf btf = info_btf();
 	const struct bpf_func_info funcs[] = { { 0, 3 }, { 9, 4 } };
 	const struct bpf_line_info lines[] = {
-		{ 0, S_FILE, S_LINE, 10 << 10 | 1 }, { 3, S_FILE, S_LINE, 11 << 10 | 2 },
-		{ 7, S_FILE, S_LINE, 12 << 10 | 1 }, { 9, S_FILE, S_LINE, 20 << 10 | 1 },
+		{ 0, btf.file, btf.line, 10 << 10 | 1 }, { 3, btf.file, btf.line, 11 << 10 | 2 },
+		{ 7, btf.file, btf.line, 12 << 10 | 1 }, { 9, btf.file, btf.line, 20 << 10 | 1 },
 	};
 	const struct bpf_insn insns[] = {
-		BPF_RAW_LD_IMM64_LO(BPF_REG_1, BPF_PSEUDO_MAP_VALUE, map),
-		BPF_RAW_LD_IMM64_HI(0),
-		BPF_RAW_INSN(BPF_LDX | BPF_MEM | BPF_DW, BPF_REG_6, BPF_REG_1, 0, 0),
-		BPF_RAW_CALL_SUBPROG(5),
-		BPF_RAW_INSN(BPF_JMP | BPF_JEQ | BPF_K, BPF_REG_6, 0, 2, 0),
-		BPF_RAW_MOV_IMM(BPF_REG_1, 0),
-		bpf_throw ? BPF_RAW_CALL_KFUNC(bpf_throw) : BPF_RAW_MOV_IMM(BPF_REG_0, 0),
-		BPF_RAW_MOV_IMM(BPF_REG_0, 0),
-		BPF_RAW_EXIT(),
-		BPF_RAW_MOV_IMM(BPF_REG_0, 0),		/* 9: told_sub */
-		BPF_RAW_EXIT(),
+		BPF_LD_MAP_VALUE(BPF_REG_1, map, 0),
+		BPF_LDX_MEM(BPF_DW, BPF_REG_6, BPF_REG_1, 0),
+		BPF_CALL_REL(5),
+		BPF_JMP_IMM(BPF_JEQ, BPF_REG_6, 0, 2),
+		BPF_MOV64_IMM(BPF_REG_1, 0),
+		bpf_throw ? BPF_CALL_KFUNC(bpf_throw) : BPF_MOV64_IMM(BPF_REG_0, 0),
+		BPF_MOV64_IMM(BPF_REG_0, 0),
+		BPF_EXIT_INSN(),
+		BPF_MOV64_IMM(BPF_REG_0, 0),		/* 9: told_sub */
+		BPF_EXIT_INSN(),
 	};
-	union bpf_attr attr = {
-		.prog_type = BPF_PROG_TYPE_SCHED_CLS,
-		.prog_name = INFO_PROG_NAME,
-		.prog_btf_fd = btf,
-		.func_info = (unsigned long)funcs,
-		.func_info_cnt = 2,
-		.func_info_rec_size = sizeof(*funcs),
-		.line_info = (unsigned long)lines,
-		.line_info_cnt = 4,
-		.line_info_rec_size = sizeof(*lines),
-	};
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .prog_btf_fd = btf.fd,
+		    .func_info = funcs, .func_info_cnt = ARRAY_SIZE(funcs),
+		    .func_info_rec_size = sizeof(*funcs),
+		    .line_info = lines, .line_info_cnt = ARRAY_SIZE(lines),
+		    .line_info_rec_size = sizeof(*lines));
 
-	if (map < 0)
-		prog = map;
-	else if (btf < 0)
-		prog = btf;
-	else
-		prog = bpf_raw_load(&attr, insns, sizeof(insns) / sizeof(*insns));
+	prog = bpf_prog_load(BPF_PROG_TYPE_SCHED_CLS, INFO_PROG_NAME, "GPL", insns,
+			     ARRAY_SIZE(insns), &opts);
 	close_fd(&map);
-	close_fd(&btf);
+	close_fd(&btf.fd);
 	return prog;
 }
 
@@ -145,7 +92,7 @@ int info_prog__load(bool *throws)
 	int prog;
 
 	if (!id)
-		id = btf_vmlinux_id("bpf_throw", BTF_KIND_FUNC);
+		id = vmlinux_btf_id("bpf_throw", BTF_KIND_FUNC);
 	*throws = id > 0;
 	prog = info_prog__load_with(*throws ? id : 0);
 	if (prog == -ENOTSUPP_KERNEL && *throws) {
@@ -159,45 +106,21 @@ int info_prog__load_lines(int nr)
 {
 	struct bpf_insn *insns = calloc(nr, sizeof(*insns));
 	struct bpf_line_info *lines = calloc(nr, sizeof(*lines));
-	int btf = info_btf__load(0), prog, i;
-	union bpf_attr attr = {
-		.prog_type = BPF_PROG_TYPE_SOCKET_FILTER,
-		.prog_name = "told_lines",
-		.prog_btf_fd = btf,
-		.line_info = (unsigned long)lines,
-		.line_info_cnt = nr,
-		.line_info_rec_size = sizeof(*lines),
-	};
+	struct prog_btf btf = info_btf();
+	int i, prog = -ENOMEM;
+
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .prog_btf_fd = btf.fd, .line_info = lines,
+		    .line_info_cnt = nr, .line_info_rec_size = sizeof(*lines));
 
 	for (i = 0; insns && lines && i < nr; i++) {
-		insns[i] = (struct bpf_insn)BPF_RAW_MOV_IMM(BPF_REG_0, 0);
-		lines[i] = (struct bpf_line_info){ i, S_FILE, S_LINE, (i + 1) << 10 | 1 };
+		insns[i] = i < nr - 1 ? BPF_MOV64_IMM(BPF_REG_0, 0) : BPF_EXIT_INSN();
+		lines[i] = (struct bpf_line_info){ i, btf.file, btf.line, (i + 1) << 10 | 1 };
 	}
-	if (!insns || !lines) {
-		prog = -ENOMEM;
-	} else if (btf < 0) {
-		prog = btf;
-	} else {
-		insns[nr - 1] = (struct bpf_insn)BPF_RAW_EXIT();
-		prog = bpf_raw_load(&attr, insns, nr);
-	}
-	close_fd(&btf);
+	if (insns && lines)
+		prog = bpf_prog_load(BPF_PROG_TYPE_SOCKET_FILTER, "told_lines", "GPL", insns,
+				     nr, &opts);
+	close_fd(&btf.fd);
 	free(lines);
 	free(insns);
 	return prog;
-}
-
-int info_prog__run(int prog, unsigned int repeat)
-{
-	static char packet[64];
-	union bpf_attr attr = {
-		.test = {
-			.prog_fd = prog,
-			.data_in = (unsigned long)packet,
-			.data_size_in = sizeof(packet),
-			.repeat = repeat,
-		},
-	};
-
-	return bpf_raw(BPF_PROG_TEST_RUN, &attr);
 }

@@ -35,23 +35,17 @@ int info_copy__read(struct info_copy *c, int fd, bool hidden);
 /* Is a kernel address in any of it? */
 bool info_copy__has_address(const struct info_copy *c);
 
-/* The BTF of the program, and @more unused bytes of strings. Return: an fd or -errno. */
-int info_btf__load(size_t more);
-
 /*
- * Load the program: two functions with BTF and lines, a map, and a callback that
- * the verifier adds if @bpf_throw, the BTF id of that kfunc, is not 0.
+ * Load the program: two functions with BTF and lines, a map, and, if this kernel has BPF
+ * exceptions, which is stored in @throws, a callback that the verifier adds.
  * Return: an fd or -errno.
  */
-int info_prog__load_with(int bpf_throw);
-
-/* With the callback if this kernel has BPF exceptions, which is stored in @throws. */
 int info_prog__load(bool *throws);
+
+/* With the callback if @bpf_throw, the BTF id of that kfunc, is not 0. */
+int info_prog__load_with(int bpf_throw);
 
 /* A program of @nr instructions, with a line each. Return: an fd, or -errno. */
 int info_prog__load_lines(int nr);
-
-/* Run it @repeat times on a packet of zeros. Return: 0 or -errno. */
-int info_prog__run(int prog, unsigned int repeat);
 
 #endif

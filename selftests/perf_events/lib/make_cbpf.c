@@ -10,7 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "make_cbpf.h"
+#include "made.h"
+
+#define NR_FILTERS	4	/* of each kind */
 
 static struct sock_filter insns[] = {
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "make_its.h"
+#include "made.h"
 
 static void read_vulnerability(const char *name, char *buf, size_t size)
 {

@@ -3,11 +3,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-#include <linux/perf_event.h>
 
-#include "make_kprobe.h"
+#include "bpf_event.h"
+#include "made.h"
 #include "test_env.h"
 
 #define NR_KPROBES	40	/* enough for more than one page of detours */
@@ -22,10 +20,8 @@ static int kprobe_open(long pmu, const char *func, int off)
 		.probe_offset = off,
 		.disabled = 1,
 	};
-	int fd = syscall(__NR_perf_event_open, &attr, getpid(), -1, -1,
-			 PERF_FLAG_FD_CLOEXEC);
 
-	return fd < 0 ? -errno : fd;
+	return open_own_event(&attr);
 }
 
 /* At the first instruction after the bytes that ftrace owns. */

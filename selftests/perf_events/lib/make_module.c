@@ -8,7 +8,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "make_module.h"
+#include "made.h"
 
 int load_module(struct made *m, const char *dir, const char *name, const char *config,
 		const char *args)

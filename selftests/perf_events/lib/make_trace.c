@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "make_trace.h"
+#include "made.h"
 #include "test_env.h"
 
 #define TRACEFS		"/sys/kernel/tracing"

@@ -2,9 +2,8 @@
 /* Opens events that retain information, and asks them for it. */
 #include <errno.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
+#include "bpf_event.h"
 #include "retained.h"
 
 struct perf_event_attr retain_attr(bool retain)
@@ -21,9 +20,8 @@ struct perf_event_attr retain_attr(bool retain)
 int open_retain_event(bool retain)
 {
 	struct perf_event_attr attr = retain_attr(retain);
-	int fd = syscall(__NR_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
 
-	return fd < 0 ? -errno : fd;
+	return open_event_on(&attr, -1, 0);
 }
 
 int ended_prog(int event, __u32 id)

@@ -54,5 +54,5 @@ __u8 bpf_size_of(unsigned int bytes)
 
 int load_perf_prog(const struct bpf_insn *insns, __u32 cnt)
 {
-	return bpf_raw_load_named(BPF_PROG_TYPE_PERF_EVENT, "read_sample", insns, cnt);
+	return bpf_prog_load(BPF_PROG_TYPE_PERF_EVENT, "read_sample", "GPL", insns, cnt, NULL);
 }

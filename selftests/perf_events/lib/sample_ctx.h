@@ -10,7 +10,7 @@
 #include <linux/bpf_perf_event.h>
 #include <linux/perf_event.h>
 
-#include "bpf_raw.h"
+#include "bpf_load.h"
 
 #define CTX_SIZE	sizeof(struct bpf_perf_event_data)
 #define CTX_REGS_END	offsetof(struct bpf_perf_event_data, sample_period)
@@ -31,13 +31,6 @@ const struct ctx_field *ctx_field_at(unsigned int off);
 
 /* Return: BPF_DW, BPF_W, BPF_H or BPF_B. */
 __u8 bpf_size_of(unsigned int bytes);
-
-/* "@DST = *(@BYTES *)(@SRC + @OFF)" */
-#define BPF_RAW_LOAD(BYTES, DST, SRC, OFF)				\
-	BPF_RAW_INSN(BPF_LDX | BPF_MEM | bpf_size_of(BYTES), DST, SRC, OFF, 0)
-/* "*(@BYTES *)(@DST + @OFF) = @SRC" */
-#define BPF_RAW_STORE(BYTES, DST, OFF, SRC)				\
-	BPF_RAW_INSN(BPF_STX | BPF_MEM | bpf_size_of(BYTES), DST, SRC, OFF, 0)
 
 /* Load a program for perf events of @cnt instructions. Return: an fd or -errno. */
 int load_perf_prog(const struct bpf_insn *insns, __u32 cnt);

@@ -7,7 +7,7 @@
 #include "bpf_event.h"
 #include "sample_ring.h"
 
-#define RING_PAGES	8
+#define RING_PAGES	8	/* ksymbol_leak opens many, of what a user may lock */
 
 int ring__open(struct ring *ring, struct perf_event_attr *attr)
 {

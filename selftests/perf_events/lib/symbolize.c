@@ -1,72 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A BPF program calls bpf_snprintf(), whose format has to be in a frozen map. */
-#include <unistd.h>
-
-#include "bpf_raw.h"
+#include "bpf_load.h"
 #include "symbolize.h"
 
-int symbolize__format_map(const char *format, __u32 size)
+static int format_map(void)
 {
-	union bpf_attr map = {
-		.map_type = BPF_MAP_TYPE_ARRAY,
-		.key_size = sizeof(__u32),
-		.value_size = size,
-		.max_entries = 1,
-		.map_flags = BPF_F_RDONLY_PROG,
-	};
-	union bpf_attr freeze = {};
-	int fd = bpf_raw(BPF_MAP_CREATE, &map), err;
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_RDONLY_PROG);
+	int map = bpf_map_create(BPF_MAP_TYPE_ARRAY, NULL, sizeof(int), sizeof("%pS"), 1, &opts);
 
-	if (fd < 0)
-		return fd;
-	err = bpf_raw_map_update(fd, format);
-	freeze.map_fd = fd;
-	err = err ?: bpf_raw(BPF_MAP_FREEZE, &freeze);
-	if (!err)
-		return fd;
-	close(fd);
-	return err;
-}
-
-int symbolize__load(enum bpf_prog_type type, int format_map, int out_map, __u32 size,
-		    __u64 addr)
-{
-	const struct bpf_insn insns[] = {
-		BPF_RAW_LD_IMM64_LO(BPF_REG_1, 0, addr),
-		BPF_RAW_LD_IMM64_HI(addr),
-		BPF_RAW_INSN(BPF_STX | BPF_MEM | BPF_DW, BPF_REG_10, BPF_REG_1,
-			     -8, 0),
-		BPF_RAW_LD_IMM64_LO(BPF_REG_1, BPF_PSEUDO_MAP_VALUE, out_map),
-		BPF_RAW_LD_IMM64_HI(0),
-		BPF_RAW_MOV_IMM(BPF_REG_2, size),
-		BPF_RAW_LD_IMM64_LO(BPF_REG_3, BPF_PSEUDO_MAP_VALUE, format_map),
-		BPF_RAW_LD_IMM64_HI(0),
-		BPF_RAW_MOV_REG(BPF_REG_4, BPF_REG_10),
-		BPF_RAW_INSN(BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_4, 0, 0, -8),
-		BPF_RAW_MOV_IMM(BPF_REG_5, 8),
-		BPF_RAW_CALL(BPF_FUNC_snprintf),
-		BPF_RAW_MOV_IMM(BPF_REG_0, 0),
-		BPF_RAW_EXIT(),
-	};
-
-	return bpf_raw_load_named(type, "snprintf", insns,
-				  sizeof(insns) / sizeof(*insns));
+	if (map >= 0 && (bpf_map_update_elem(map, &zero, "%pS", BPF_ANY) || bpf_map_freeze(map)))
+		close_fd(&map);
+	return map;
 }
 
 int symbolize(__u64 addr, char *buf, __u32 size)
 {
-	int format, out, prog = -1, err;
+	int format = format_map(), out = value_map(size), err;
+	const struct bpf_insn insns[] = {
+		BPF_LD_IMM64(BPF_REG_1, addr),
+		BPF_STX_MEM(BPF_DW, BPF_REG_10, BPF_REG_1, -8),
+		BPF_LD_MAP_VALUE(BPF_REG_1, out, 0),
+		BPF_MOV64_IMM(BPF_REG_2, size),
+		BPF_LD_MAP_VALUE(BPF_REG_3, format, 0),
+		BPF_MOV64_REG(BPF_REG_4, BPF_REG_10),
+		BPF_ALU64_IMM(BPF_ADD, BPF_REG_4, -8),
+		BPF_MOV64_IMM(BPF_REG_5, 8),
+		BPF_EMIT_CALL(BPF_FUNC_snprintf),
+		BPF_MOV64_IMM(BPF_REG_0, 0),
+		BPF_EXIT_INSN(),
+	};
 
-	format = symbolize__format_map("%pS", sizeof("%pS"));
-	out = bpf_raw_value_map(size);
-	err = format < 0 ? format : out < 0 ? out : 0;
-	if (!err) {
-		prog = symbolize__load(BPF_PROG_TYPE_RAW_TRACEPOINT, format, out, size, addr);
-		err = prog < 0 ? prog : bpf_raw_test_run(prog);
-	}
-	if (!err)
-		err = bpf_raw_map_lookup(out, buf);
-	close_fd(&prog);
+	err = run_once(insns, ARRAY_SIZE(insns), out, buf);
 	close_fd(&out);
 	close_fd(&format);
 	return err;

@@ -14,11 +14,10 @@
 extern const char *const ops_members[NR_MEMBERS];
 
 struct tcp_ops {
-	int progs[NR_MEMBERS], btf, map, link;
+	int progs[NR_MEMBERS], map, link;
 	__u32 flags;
-	__u32 value_size;
-	char *value;
-	__u32 owner_off;	/* of the struct's member "owner", in the value */
+	char *value;		/* that tcp_ops__register() writes */
+	unsigned long *owner;	/* the struct's member "owner", in the value */
 };
 
 void tcp_ops__init(struct tcp_ops *ops);
@@ -31,9 +30,6 @@ int tcp_ops__create(struct tcp_ops *ops, __u32 flags);
 
 /* Unregister it if it is registered, and free all of it. */
 void tcp_ops__close(struct tcp_ops *ops);
-
-/* Store @owner in the value that tcp_ops__register() writes. */
-void tcp_ops__set_owner(struct tcp_ops *ops, unsigned long owner);
 
 /* Return: 0 or -errno. */
 int tcp_ops__register(struct tcp_ops *ops);

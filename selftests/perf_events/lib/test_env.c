@@ -98,10 +98,27 @@ int run_on_cpu(int cpu)
 	return sched_setaffinity(0, sizeof(set), &set) ? -errno : 0;
 }
 
-__u64 now_ms(void)
+__u64 now_ns(void)
 {
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000ULL + ts.tv_nsec / 1000000;
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+__u64 now_ms(void)
+{
+	return now_ns() / 1000000;
+}
+
+long churn_ms(const char *name, long ms)
+{
+	const char *text = getenv(name);
+	char *end;
+	long s;
+
+	if (!text)
+		return ms;
+	s = strtol(text, &end, 10);
+	return *text && !*end && s > 0 && s <= MAX_CHURN_S ? s * 1000 : -EINVAL;
 }

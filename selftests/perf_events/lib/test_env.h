@@ -30,7 +30,16 @@ int write_number(const char *path, long number);
 /* Move this thread to @cpu. Return: 0 or -errno. */
 int run_on_cpu(int cpu);
 
-/* Return: CLOCK_MONOTONIC in milliseconds. */
+/* Return: CLOCK_MONOTONIC. */
+__u64 now_ns(void);
 __u64 now_ms(void);
+
+#define MAX_CHURN_S	7200
+
+/*
+ * How long does a test run? @ms, or the seconds that the environment has in @name.
+ * Return: milliseconds, or -EINVAL if those are not 1 to MAX_CHURN_S.
+ */
+long churn_ms(const char *name, long ms);
 
 #endif

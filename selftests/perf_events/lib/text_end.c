@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "bpf_raw.h"
+#include "bpf_load.h"
 #include "text_end.h"
 
 #define FILLING		0xcc	/* int3 */
@@ -12,31 +12,17 @@
 /* Copy @len bytes of kernel memory at @addr to @buf. Return: 0 or -errno. */
 static int read_kernel(__u64 addr, void *buf, __u32 len)
 {
-	union bpf_attr attr = { .prog_type = BPF_PROG_TYPE_RAW_TRACEPOINT };
-	int map_fd = bpf_raw_value_map(len), prog_fd, err;
-
-	if (map_fd < 0)
-		return map_fd;
-
+	int map = value_map(len), err;
 	const struct bpf_insn insns[] = {
-		BPF_RAW_LD_IMM64_LO(BPF_REG_1, BPF_PSEUDO_MAP_VALUE, map_fd),
-		BPF_RAW_LD_IMM64_HI(0),		/* offset in the value */
-		BPF_RAW_MOV_IMM(BPF_REG_2, len),
-		BPF_RAW_LD_IMM64_LO(BPF_REG_3, 0, addr),
-		BPF_RAW_LD_IMM64_HI(addr),
-		BPF_RAW_CALL(BPF_FUNC_probe_read_kernel),
-		BPF_RAW_EXIT(),
+		BPF_LD_MAP_VALUE(BPF_REG_1, map, 0),
+		BPF_MOV64_IMM(BPF_REG_2, len),
+		BPF_LD_IMM64(BPF_REG_3, addr),
+		BPF_EMIT_CALL(BPF_FUNC_probe_read_kernel),
+		BPF_EXIT_INSN(),
 	};
 
-	prog_fd = bpf_raw_load(&attr, insns, sizeof(insns) / sizeof(*insns));
-	err = prog_fd;
-	if (prog_fd >= 0) {
-		err = bpf_raw_test_run(prog_fd);
-		close(prog_fd);
-	}
-	if (!err)
-		err = bpf_raw_map_lookup(map_fd, buf);
-	close(map_fd);
+	err = run_once(insns, ARRAY_SIZE(insns), map, buf);
+	close_fd(&map);
 	return err;
 }
 

@@ -3,12 +3,6 @@
 #include <fnmatch.h>
 
 #include "ksym_snapshot.h"
-#include "make_bpf.h"
-#include "make_cbpf.h"
-#include "make_its.h"
-#include "make_kprobe.h"
-#include "make_module.h"
-#include "make_trace.h"
 #include "test_env.h"
 #include "text_sources.h"
 
