@@ -155,8 +155,8 @@ void kallsym_dyn_register(struct kallsym_dyn *sym)
  * kallsym_dyn_unregister() leaves events of tasks out then: it runs in an
  * arbitrary task.
  *
- * Context: Process or softirq. The caller serializes this with registration of
- * @sym.
+ * Context: Process or softirq, where nothing is reported. The caller serializes
+ * this with registration of @sym.
  */
 void kallsym_dyn_end_task(struct kallsym_dyn *sym)
 {
@@ -164,7 +164,8 @@ void kallsym_dyn_end_task(struct kallsym_dyn *sym)
 		return;
 
 	sym->task_ended = true;
-	kallsym_dyn_report_end(sym, PERF_SB_TASK);
+	if (in_task())
+		kallsym_dyn_report_end(sym, PERF_SB_TASK);
 }
 
 /* A softirq interrupts any task, which has nothing to do with the text. */

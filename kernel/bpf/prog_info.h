@@ -71,21 +71,21 @@ struct bpf_prog_text bpf_prog_text_at(const struct bpf_prog *prog, u32 i);
 void bpf_prog_retain_begin(struct bpf_prog *prog);
 bool bpf_prog_retain_fill(struct bpf_prog *prog);
 
-/* Has @prog an entry, which bpf_prog_retain_fill() must fill before @prog is freed? */
-static inline bool bpf_prog_is_retained(const struct bpf_prog *prog)
+/* Has @prog an entry? bpf_prog_retain_fill() must fill it before @prog is freed. */
+static inline bool bpf_prog_has_entry(const struct bpf_prog *prog)
 {
 	return prog->aux->retaining;
 }
 #else
 static inline void bpf_prog_retain_begin(struct bpf_prog *prog)		{ }
 static inline bool bpf_prog_retain_fill(struct bpf_prog *prog)		{ return false; }
-static inline bool bpf_prog_is_retained(const struct bpf_prog *prog)	{ return false; }
+static inline bool bpf_prog_has_entry(const struct bpf_prog *prog)	{ return false; }
 #endif
 
 /* Return: the flags of the BPF_EVENT record of its unload. */
 static inline u16 bpf_prog_unload_flags(const struct bpf_prog *prog)
 {
-	return bpf_prog_is_retained(prog) ? PERF_BPF_EVENT_F_RETAINED : 0;
+	return bpf_prog_has_entry(prog) ? PERF_BPF_EVENT_F_RETAINED : 0;
 }
 
 #endif /* _KERNEL_BPF_PROG_INFO_H */

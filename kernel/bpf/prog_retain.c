@@ -523,8 +523,8 @@ void bpf_prog_retain_begin(struct bpf_prog *prog)
 
 /**
  * bpf_prog_retain_fill - retain the data behind a program's bpf_prog_info
- * @prog: a program that bpf_prog_retain_begin() has added to the table; it can
- *	neither run nor be found any more, and is about to be freed
+ * @prog: a program that bpf_prog_retain_begin() has added to the table; it can no
+ *	longer run, and is about to be freed
  *
  * Context: Process. May sleep.
  * Return: whether the program's LSM blob and user were moved; if so, the caller
@@ -553,6 +553,8 @@ bool bpf_prog_retain_fill(struct bpf_prog *prog)
 			hash_del(&r->hash);
 			list_add_tail(&r->order, &gone);
 		}
+		if (!hash_hashed(&r->hash))
+			prog->aux->retaining = NULL;
 	}
 
 	wake_up_all(&retain_wait);

@@ -207,30 +207,35 @@ TEST_F_TIMEOUT(retain, told_as_before, TEST_S)
 	close_fd(&fd);
 }
 
+/* Wait for the UNLOAD record of the program @id. Return: its flags, or -ETIMEDOUT. */
+static int unload_flags(struct ksym_rings *rings, __u32 id)
+{
+	__u64 end = now_ms() + WAIT_MS, now = 0;
+	size_t i;
+
+	while (now < end && !ksym_rings__drain(rings)) {
+		for (i = 0; i < rings->nr_recs; i++)
+			if (rings->recs[i].type == PERF_RECORD_BPF_EVENT &&
+			    rings->recs[i].k.ksym_type == PERF_BPF_EVENT_PROG_UNLOAD &&
+			    rings->recs[i].k.addr == id)
+				return rings->recs[i].k.flags;
+		now = now_ms();
+		if (now < end)
+			poll(rings->fds, rings->nr, end - now);
+	}
+	return -ETIMEDOUT;
+}
+
 /* The UNLOAD record has a flag for programs that are retained. */
 TEST_F_TIMEOUT(retain, record_says_so, TEST_S)
 {
 	struct perf_event_attr attr = retain_attr(false);
-	__u64 end = now_ms() + WAIT_MS, now = 0;
 	struct info_copy c;
 	struct ksym_rings rings;
-	const struct ksym_rec *unload = NULL;
-	size_t i;
 
 	ASSERT_EQ(0, ksym_rings__open(&rings, &attr));
 	ASSERT_EQ(0, read_and_unload(&c));
-	while (!unload && now < end && !ksym_rings__drain(&rings)) {
-		for (i = 0; i < rings.nr_recs; i++)
-			if (rings.recs[i].type == PERF_RECORD_BPF_EVENT &&
-			    rings.recs[i].k.ksym_type == PERF_BPF_EVENT_PROG_UNLOAD &&
-			    rings.recs[i].k.addr == c.info.id)
-				unload = &rings.recs[i];
-		now = now_ms();
-		if (!unload && now < end)
-			poll(rings.fds, rings.nr, end - now);
-	}
-	ASSERT_NE(NULL, unload);
-	EXPECT_EQ(PERF_BPF_EVENT_F_RETAINED, unload->k.flags);
+	EXPECT_EQ(PERF_BPF_EVENT_F_RETAINED, unload_flags(&rings, c.info.id));
 	ksym_rings__close(&rings);
 }
 
@@ -353,7 +358,25 @@ TEST_F_TIMEOUT(retain, too_large, TEST_S)
 	EXPECT_LE(kept, fdinfo_number(self->event, "bpf_retained"));
 }
 
-/* Nor does one that would fit without the types it shares with a retained program. */
+/* The UNLOAD record of such a program does not have the flag. */
+TEST_F_TIMEOUT(retain, record_of_too_large, TEST_S)
+{
+	struct perf_event_attr attr = retain_attr(false);
+	struct ksym_rings rings;
+	int prog;
+	__u32 id;
+
+	ASSERT_EQ(0, write_number(BUDGET, 8));
+	ASSERT_EQ(0, ksym_rings__open(&rings, &attr));
+	prog = load_large(NR_LARGE, 0);
+	ASSERT_LE(0, prog);
+	id = id_of(prog);
+	unload(&prog);
+	EXPECT_EQ(0, unload_flags(&rings, id));
+	ksym_rings__close(&rings);
+}
+
+/* Nor is one retained that would fit without the types it shares with a retained program. */
 TEST_F_TIMEOUT(retain, too_large_with_types, TEST_S)
 {
 	static char long_string[TYPES_SIZE];

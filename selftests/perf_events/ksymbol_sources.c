@@ -16,7 +16,6 @@
  */
 #define _GNU_SOURCE
 #include <fnmatch.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>

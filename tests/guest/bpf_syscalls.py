@@ -63,7 +63,8 @@ def attr_size_with_bpf() -> int:
     """The bytes of perf_event_attr up to bpf_cookie: another series may put fields of its own
     before it."""
     header = Path(os.environ["SELFTESTS"]).parent / "out-headers/usr/include/linux/perf_event.h"
-    found = re.search(r"#define PERF_ATTR_SIZE_VER\d+\s+(\d+)\s*/\* add: bpf_fd", header.read_text())
+    found = re.search(r"#define PERF_ATTR_SIZE_VER\d+\s+(\d+)\s*/\* add: bpf_fd",
+                      header.read_text())
     assert found, f"{header} has no size with bpf_fd"
     return int(found[1])
 

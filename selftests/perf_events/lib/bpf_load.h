@@ -33,7 +33,7 @@ int value_map(__u32 size);
 
 /*
  * Run a program of @insns once, and read the value of @map, which it writes.
- * Return: 0, -errno, or the negative value that it returned.
+ * Return: 0, -errno, or what it returned, unless that is 0.
  */
 int run_once(const struct bpf_insn *insns, size_t cnt, int map, void *value);
 

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Create everything that has a BPF symbol: programs, subprograms, exception callbacks,
- * trampolines, the XDP dispatcher and struct_ops.
- */
+/* Create text that has BPF symbols, see made.h */
 #include <errno.h>
 
 #include "bpf_load.h"
