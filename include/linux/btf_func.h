@@ -33,6 +33,7 @@ struct btf_func {
 #ifdef CONFIG_DEBUG_INFO_BTF_FUNC
 int btf_func_find(struct btf *owner, unsigned long addr, const char *name,
 		  struct btf_func *func);
+int btf_func_file(const struct btf *owner, unsigned long addr, char *file, size_t size);
 const char *btf_func_tag(const struct btf_func *func, const char *key, u32 *nr);
 
 /* For the verifier and the trampolines */
@@ -56,6 +57,12 @@ void module_find_btf_func(struct module *mod, const struct load_info *info);
 #else
 static inline int btf_func_find(struct btf *owner, unsigned long addr, const char *name,
 				struct btf_func *func)
+{
+	return -ENODATA;
+}
+
+static inline int btf_func_file(const struct btf *owner, unsigned long addr, char *file,
+				size_t size)
 {
 	return -ENODATA;
 }

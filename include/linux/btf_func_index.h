@@ -7,7 +7,7 @@
 /*
  * The section .BTF.func_index of vmlinux and of modules, which scripts/btf_func writes
  * and kernel/bpf/btf_func.c reads. It has the functions for which .BTF has no right
- * FUNC of their name, in the byte order of the kernel:
+ * FUNC of their name, and the source files of all, in the byte order of the kernel:
  *
  *	+--------------------------------+
  *	| struct btf_func_index          |
@@ -62,14 +62,18 @@ struct btf_func_section {
 };
 
 /**
- * struct btf_func_entry - one function
+ * struct btf_func_entry - one function, or the first one of a source file
  * @offset: of its symbol from the begin of its section, in bytes
  * @id: of its FUNC in .BTF.func or, for another name of a function that .BTF is right
  *	about, in .BTF; with BTF_FUNC_OPTIMIZED if the compiler changed the arguments, so
  *	that the FUNC has each in its register, and the return value is not known.
- *	0: nothing is known, though .BTF has a FUNC of the symbol's name
+ *	0: nothing is known, though .BTF has a FUNC of the symbol's name.
+ *	With BTF_FUNC_FILE: the functions from here on, to the next such entry, are from one
+ *	source file. The rest is the offset of its path in the strings of .BTF.func; that of
+ *	functions of which it is not known is empty
  */
 #define BTF_FUNC_OPTIMIZED	0x80000000
+#define BTF_FUNC_FILE		0x40000000
 
 struct btf_func_entry {
 	__u32	offset;

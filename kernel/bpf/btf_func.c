@@ -13,7 +13,7 @@
  *
  * A symbol that is only another name of a function has that one's FUNC.
  *
- * vmlinux has both sections in its image, and they are parsed when they are first used. Those
+ * vmlinux has both sections in its image, and they are parsed when the kernel boots. Those
  * of a module are copied when it is loaded, and are gone with it; who got a struct
  * btf_func has a reference of the BTF.
  */
@@ -185,20 +185,37 @@ static struct btf_funcs *parse_core(void)
 	return funcs;
 }
 
-static DEFINE_MUTEX(core_funcs_lock);
+/* NULL: not parsed yet */
+static struct btf_funcs *core_index;
 
 static const struct btf_funcs *core_funcs(void)
 {
-	static struct btf_funcs *funcs;
+	static DEFINE_MUTEX(lock);
+	/* Pairs with smp_store_release() below. */
+	struct btf_funcs *funcs = smp_load_acquire(&core_index);
 
-	guard(mutex)(&core_funcs_lock);
-	if (!funcs || funcs == ERR_PTR(-ENOMEM)) {
-		funcs = parse_core();
-		if (IS_ERR(funcs))
-			pr_warn("BTF: .BTF.func of vmlinux cannot be used: %ld\n", PTR_ERR(funcs));
+	if (!funcs) {
+		guard(mutex)(&lock);
+		funcs = core_index;
+		if (!funcs) {
+			funcs = parse_core();
+			if (IS_ERR(funcs))
+				pr_warn("BTF: .BTF.func of vmlinux cannot be used: %ld\n",
+					PTR_ERR(funcs));
+			/* Pairs with smp_load_acquire() above. */
+			smp_store_release(&core_index, funcs);
+		}
 	}
 	return IS_ERR(funcs) ? NULL : funcs;
 }
+
+/* From now on a search in the core kernel takes no lock. */
+static int __init btf_func_init(void)
+{
+	core_funcs();
+	return 0;
+}
+late_initcall(btf_func_init);
 
 /*
  * Modules
@@ -297,6 +314,8 @@ static struct at_address look_up(const struct btf_funcs *funcs, unsigned long ad
 	for (i = first_entry(funcs, sec, offset);
 	     i < sec->first + sec->nr && funcs->entries[i].offset == offset; i++) {
 		id = funcs->entries[i].id;
+		if (id & BTF_FUNC_FILE)
+			continue;
 		if (!id)
 			at.unknown = true;
 		else if (!strcmp(func_name(funcs->btf, id & ~BTF_FUNC_OPTIMIZED), name))
@@ -375,7 +394,7 @@ static void unlock_funcs(const struct btf *owner)
  * @name: of that symbol
  * @func: the result; its BTF is to be put
  *
- * Context: Process. May sleep.
+ * Context: Process. May sleep, unless @owner is that of vmlinux and the kernel has booted.
  * Return: 0; -ENOENT if the function's arguments are not known; -ENODATA if the object
  * was built without CONFIG_DEBUG_INFO_BTF_FUNC, so that there only is the FUNC of the
  * name in @owner, which may be another function's.
@@ -385,6 +404,47 @@ int btf_func_find(struct btf *owner, unsigned long addr, const char *name,
 {
 	int ret = btf_funcs_find(lock_funcs(owner), owner, addr, name, func);
 
+	unlock_funcs(owner);
+	return ret;
+}
+
+/* The path of the file that the function at @addr is from, or "" */
+static const char *file_of(const struct btf_funcs *funcs, unsigned long addr)
+{
+	const struct btf_func_section *sec = find_section(funcs, addr);
+	u32 i;
+
+	if (!sec)
+		return "";
+	for (i = first_entry(funcs, sec, addr - sec->start + 1); i > sec->first; i--) {
+		if (funcs->entries[i - 1].id & BTF_FUNC_FILE)
+			return btf_name_by_offset(funcs->btf,
+						  funcs->entries[i - 1].id & ~BTF_FUNC_FILE);
+	}
+	return "";
+}
+
+/**
+ * btf_func_file - find the source file of the function at an address
+ * @owner: BTF of the object that the address is in: vmlinux, or a module
+ * @addr: an address in the function
+ * @file: gets the path in the source tree; its end, if it is longer than @size
+ * @size: of @file in bytes
+ *
+ * Context: Process. May sleep.
+ * Return: 0; -ENOENT if the file is not known; -ENODATA if the object was built without
+ * CONFIG_DEBUG_INFO_BTF_FUNC.
+ */
+int btf_func_file(const struct btf *owner, unsigned long addr, char *file, size_t size)
+{
+	const struct btf_funcs *funcs = lock_funcs(owner);
+	const char *path = funcs ? file_of(funcs, addr) : NULL;
+	int ret = path ? -ENOENT : -ENODATA;
+
+	if (path && *path) {
+		strscpy(file, path + max_t(ssize_t, strlen(path) - size + 1, 0), size);
+		ret = 0;
+	}
 	unlock_funcs(owner);
 	return ret;
 }
@@ -453,7 +513,7 @@ static u32 lowest_id(const struct btf_funcs *funcs, unsigned long addr)
 	for (i = first_entry(funcs, sec, offset);
 	     i < sec->first + sec->nr && funcs->entries[i].offset == offset; i++) {
 		id = funcs->entries[i].id & ~BTF_FUNC_OPTIMIZED;
-		if (id && (!lowest || id < lowest))
+		if (id && !(id & BTF_FUNC_FILE) && (!lowest || id < lowest))
 			lowest = id;
 	}
 	return lowest;

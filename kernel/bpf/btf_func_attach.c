@@ -89,23 +89,6 @@ static u32 find_in_owner(const struct btf *btf, u32 id, bool whole)
 	return exact > 0 ? exact : 0;
 }
 
-/*
- * pahole leaves out functions that may have a structure on their stack instead of in
- * registers, as packed ones.
- */
-static bool has_unsure_struct(const struct btf *btf, u32 id)
-{
-	const struct btf_type *proto = btf_type_by_id(btf, btf_type_by_id(btf, id)->type);
-	const struct btf_param *param = btf_params(proto);
-	u32 i;
-
-	for (i = 0; i < btf_type_vlen(proto); i++) {
-		if (btf_type_is_struct(btf_type_skip_modifiers(btf, param[i].type, NULL)))
-			return !find_in_owner(btf, id, true);
-	}
-	return false;
-}
-
 /* The number of registers with arguments, System V ABI, AMD64, 3.2.3 */
 #define NR_ARG_REGS	6
 
@@ -156,7 +139,7 @@ int bpf_attach_func_address(struct bpf_verifier_log *log, const struct bpf_prog 
 		bpf_log(log, "Function %s cannot be traced, or its address is not known\n", name);
 		return -ENOENT;
 	}
-	if (calls_function(prog) && (optimized || has_unsure_struct(btf, id))) {
+	if (calls_function(prog) && optimized) {
 		bpf_log(log, "Arguments of %s may be on its stack: only fentry can be attached\n",
 			name);
 		return -EOPNOTSUPP;

@@ -8,6 +8,7 @@
 #include <linux/btf_func.h>
 #include <linux/btf_func_index.h>
 #include <linux/fs.h>
+#include <linux/jiffies.h>
 #include <linux/string.h>
 
 #include "btf_func_test.h"
@@ -56,6 +57,34 @@ static void check_found(struct kunit *test, unsigned long addr, const char *name
 		KUNIT_EXPECT_NULL(test, btf_func_tag(&func, "file:", &nr));
 	}
 	btf_put(func.btf);
+}
+
+static void check_file(struct kunit *test, unsigned long addr, const char *expected)
+{
+	struct btf *btf = bpf_get_btf_vmlinux();
+	char file[64] = "", end[8] = "";
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, btf);
+	KUNIT_EXPECT_EQ(test, btf_func_file(btf, addr, file, sizeof(file)),
+			*expected ? 0 : -ENOENT);
+	KUNIT_EXPECT_STREQ(test, file, expected);
+	if (*expected) {
+		KUNIT_EXPECT_EQ(test, btf_func_file(btf, addr, end, sizeof(end)), 0);
+		KUNIT_EXPECT_STREQ(test, end, expected + strlen(expected) - sizeof(end) + 1);
+	}
+}
+
+/* The first function of a file and a later one, one whose name is not unique, and assembly */
+static void test_file(struct kunit *test)
+{
+	check_file(test, (unsigned long)vfs_read, "fs/read_write.c");
+	check_file(test, (unsigned long)vfs_read + 1, "fs/read_write.c");
+	check_file(test, (unsigned long)generic_file_llseek, "fs/read_write.c");
+	check_file(test, (unsigned long)filp_close, "fs/open.c");
+	check_file(test, (unsigned long)btf_func_same_name, "kernel/bpf/btf_func_test.c");
+	check_file(test, btf_func_test_other(), "kernel/bpf/btf_func_test_other.c");
+	check_file(test, (unsigned long)memset, "");
+	check_file(test, (unsigned long)&jiffies, "");
 }
 
 static void test_same_name(struct kunit *test)
@@ -158,6 +187,7 @@ static void test_check_truncated(struct kunit *test)
 }
 
 static struct kunit_case btf_func_cases[] = {
+	KUNIT_CASE(test_file),
 	KUNIT_CASE(test_same_name),
 	KUNIT_CASE(test_unique_name),
 	KUNIT_CASE(test_not_described),

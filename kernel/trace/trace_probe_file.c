@@ -2,9 +2,9 @@
 /*
  * Which of several functions of a name is from this source file?
  *
- * The function index of BTF has the paths of the source files of functions whose name is not
- * unique in their object: see kernel/bpf/btf_func.c. SYM@FILE is the one whose path ends
- * with FILE. Without the index there are no paths.
+ * The function index of BTF has the paths of the source files: see kernel/bpf/btf_func.c.
+ * SYM@FILE is the function whose path ends with FILE, also if it is the only one of its name:
+ * in another configuration there may be more. Without the index there are no paths.
  */
 #include <linux/btf_func.h>
 #include <linux/cred.h>
@@ -12,16 +12,9 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
+#include "trace_btf.h"
 #include "trace_probe.h"
 #include "trace_probe_target.h"
-
-/* Replace what an event's name cannot have and SYM@FILE may. */
-void probe_target_event_name(char *name)
-{
-	strreplace(name, '@', '_');
-	strreplace(name, '/', '_');
-	strreplace(name, '-', '_');
-}
 
 /**
  * probe_target_place - how a target with a file is shown
@@ -41,23 +34,14 @@ char *probe_target_place(const struct probe_target *target)
 
 #ifdef CONFIG_PROBE_EVENTS_BTF_ARGS
 
-/* Copy the path of the source file of the function @name at @addr, or return -ENOENT. */
-static int source_file(unsigned long addr, const char *name, char *file, size_t size)
+/* Find the path of the source file of the function at @addr, as btf_func_file(). */
+static int source_file(unsigned long addr, char *file, size_t size)
 {
-	struct btf_func func;
-	const char *tag;
-	u32 owner_id, nr = 0;
-	int ret;
+	struct btf *owner = btf_of_text(addr);
+	int ret = owner ? btf_func_file(owner, addr, file, size) : -ENOENT;
 
-	ret = probe_find_func(addr, name, &func, &owner_id);
-	if (ret)
-		return ret;
-	tag = btf_func_tag(&func, "file:", &nr);
-	/* It is the end of a long path that counts. */
-	if (tag)
-		strscpy(file, tag + max_t(ssize_t, strlen(tag) - size + 1, 0), size);
-	btf_put(func.btf);
-	return tag ? 0 : -ENOENT;
+	btf_put(owner);
+	return ret;
 }
 
 /* Return MOD:SYM@FILE, without @FILE if that is not known, to be freed. */
@@ -65,7 +49,7 @@ char *probe_name_with_file(unsigned long addr, const char *object, const char *s
 {
 	char file[128];
 
-	if (source_file(addr, symbol, file, sizeof(file)))
+	if (source_file(addr, file, sizeof(file)))
 		return kasprintf(GFP_KERNEL, "%s:%s", object, symbol);
 	return kasprintf(GFP_KERNEL, "%s:%s@%s", object, symbol, file);
 }
@@ -76,7 +60,7 @@ static int print_place(char *buf, int size, unsigned long addr, const char *name
 	char before[KSYM_SYMBOL_LEN];
 	char file[128];
 
-	if (!source_file(addr, name, file, sizeof(file)))
+	if (!source_file(addr, file, sizeof(file)))
 		return scnprintf(buf, size, "%s@%s", name, file);
 	if (!kallsyms_lookup(addr - 1, NULL, NULL, NULL, before))
 		strscpy(before, "?");
@@ -121,12 +105,12 @@ static int keep_file(struct probe_funcs *funcs, const char *file)
 	int ret;
 
 	for (i = 0; i < funcs->nr; i++) {
-		ret = source_file(funcs->addrs[i], funcs->symbol, path, sizeof(path));
+		ret = source_file(funcs->addrs[i], path, sizeof(path));
 		nodata += ret == -ENODATA;
 		if (!ret && path_ends_with(path, file))
 			funcs->addrs[nr++] = funcs->addrs[i];
 	}
-	if (!nr && nodata)
+	if (nodata && nodata == funcs->nr)
 		return -ENODATA;
 	if (nr)
 		funcs->nr = nr;
@@ -137,7 +121,7 @@ static void log_file(struct probe_target *target, const struct probe_funcs *func
 {
 	char *detail __free(kfree) = kzalloc(PROBE_TYPES_DETAIL, GFP_KERNEL);
 
-	if (detail && funcs->nr > 1)
+	if (detail && funcs->nr)
 		probe_list_funcs(detail, PROBE_TYPES_DETAIL, funcs);
 	__trace_probe_log_err(target->file - 1 - target->buf, err, detail);
 }
@@ -165,10 +149,10 @@ int probe_target_find_file(struct probe_target *target)
 		target->addr = funcs->addrs[0] + target->offset;
 		return 0;
 	}
-	if (nr == -ENODATA)
+	if (!probe_target_is_loaded(target))
+		log_file(target, funcs, TP_ERR_MOD_NOT_LOADED);
+	else if (nr == -ENODATA)
 		log_file(target, funcs, TP_ERR_TARGET_FILE);
-	else if (!nr && funcs->nr == 1)
-		log_file(target, funcs, TP_ERR_FILE_NOT_KNOWN);
 	else
 		log_file(target, funcs, nr ? TP_ERR_FILE_AMBIGUOUS : TP_ERR_FILE_NO_FUNC);
 	return -EINVAL;

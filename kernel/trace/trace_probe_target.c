@@ -38,12 +38,12 @@
 #include <linux/cred.h>
 #include <linux/ctype.h>
 #include <linux/ftrace.h>
-#include <linux/hash.h>
+#include <linux/glob.h>
 #include <linux/kallsyms.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>
-#include <linux/mutex.h>
 #include <linux/slab.h>
+#include <linux/sort.h>
 
 #include <asm/sections.h>
 
@@ -67,6 +67,17 @@ bool probe_target_is_uprobe(const char *spec)
 bool probe_target_is_core(const struct probe_target *target)
 {
 	return target->module && !strcmp(target->module, PROBE_TARGET_CORE);
+}
+
+bool probe_target_is_pattern(const struct probe_target *target)
+{
+	return target->symbol && strpbrk(target->symbol, "*?[");
+}
+
+/* Is it just a symbol? */
+bool probe_target_is_name(const struct probe_target *target)
+{
+	return target->symbol && !target->module && !target->offset && !target->file;
 }
 
 /* Split MOD: from @text. Return what follows, or NULL if MOD is empty. */
@@ -144,7 +155,7 @@ int probe_target_parse(struct probe_target *target, const char *spec, bool all)
 		trace_probe_log_err(0, BAD_PROBE_ADDR);
 		goto err;
 	}
-	if (at && (!target->symbol || !*target->file || strpbrk(target->symbol, "*?["))) {
+	if (at && (!target->symbol || !*target->file || probe_target_is_pattern(target))) {
 		trace_probe_log_err(at - target->buf, TARGET_FILE);
 		goto err;
 	}
@@ -157,13 +168,19 @@ err:
 /**
  * probe_target_from_func - make the target of a perf event's kprobe
  * @target: the result, for probe_target_free()
- * @func: [MOD:]SYM
+ * @func: [MOD:]SYM[@FILE]
  *
  * Context: Process.
- * Return: 0, -ENOENT or -ENOMEM.
+ * Return: 0, -ENOENT, -EINVAL or -ENOMEM.
  */
 int probe_target_from_func(struct probe_target *target, const char *func)
 {
+	int ret;
+
+	if (strchr(func, '@')) {
+		ret = probe_target_parse(target, func, false);
+		return ret ?: target->is_return || target->offset ? -EINVAL : 0;
+	}
 	*target = (struct probe_target){ .buf = kstrdup(func, GFP_KERNEL) };
 	if (!target->buf)
 		return -ENOMEM;
@@ -295,11 +312,14 @@ struct probe_funcs *probe_target_funcs(struct probe_target *target)
 	return target->funcs;
 }
 
-static bool module_is_loaded(const char *name)
+/* Is the object loaded that MOD: names, if any? */
+bool probe_target_is_loaded(const struct probe_target *target)
 {
+	if (!target->module || probe_target_is_core(target))
+		return true;
 #ifdef CONFIG_MODULES
 	guard(rcu)();
-	return find_module(name);
+	return find_module(target->module);
 #else
 	return false;
 #endif
@@ -319,7 +339,7 @@ int probe_target_check(struct probe_target *target)
 
 	if (!target->symbol || target->file)
 		return 0;
-	if (target->module && !probe_target_is_core(target) && !module_is_loaded(target->module))
+	if (!probe_target_is_loaded(target))
 		return 0;
 	funcs = probe_target_funcs(target);
 	if (!funcs)
@@ -342,31 +362,110 @@ unsigned long probe_target_address(struct probe_target *target)
 }
 
 /**
- * probe_target_objects - list the objects that have functions of a target's name
- * @target: a target without a module
- * @objects: room for PROBE_TARGET_OBJECTS names of modules, or "vmlinux"
- * @more: how many objects there was no room for
+ * probe_target_object - name the object that a target's first function is in
+ * @target: a target with a symbol
+ * @object: gets the name of a module, or "vmlinux"
  *
  * Context: Process.
- * Return: how many are listed, or -ENOMEM.
+ * Return: 0, or -ENOENT.
  */
-int probe_target_objects(struct probe_target *target, char (*objects)[MODULE_NAME_LEN],
-			 unsigned int *more)
+int probe_target_object(struct probe_target *target, char object[MODULE_NAME_LEN])
 {
 	const struct probe_funcs *funcs = probe_target_funcs(target);
-	char object[MODULE_NAME_LEN];
-	int i, nr = 0;
 
-	if (!funcs)
-		return -ENOMEM;
-	for (i = 0; i < funcs->nr && nr < PROBE_TARGET_OBJECTS; i++) {
-		if (object_name(funcs->addrs[i], object) ||
-		    (nr && !strcmp(objects[nr - 1], object)))
-			continue;
-		strscpy(objects[nr++], object);
+	return funcs && funcs->nr ? object_name(funcs->addrs[0], object) : -ENOENT;
+}
+
+static int add_place(void *data, const char *name, unsigned long addr)
+{
+	struct probe_places *places = data;
+	unsigned int size = places->size ? places->size * 2 : 4;
+	struct probe_place *all;
+	char object[MODULE_NAME_LEN];
+
+	if (!glob_match(places->pattern, name) || !ftrace_location(addr) ||
+	    object_name(addr, object))
+		return 0;
+	if (places->nr == PROBE_PLACES_MAX)
+		return -E2BIG;
+	if (places->nr == places->size) {
+		all = krealloc_array(places->all, size, sizeof(*all), GFP_KERNEL);
+		if (!all)
+			return -ENOMEM;
+		places->all = all;
+		places->size = size;
 	}
-	*more = funcs->nr_objects - nr;
-	return nr;
+	all = &places->all[places->nr];
+	all->symbol = kstrdup(name, GFP_KERNEL);
+	if (!all->symbol)
+		return -ENOMEM;
+	strscpy(all->object, object);
+	places->nr++;
+	return 0;
+}
+
+/* By name, and the core kernel first */
+static int cmp_places(const void *va, const void *vb)
+{
+	const struct probe_place *a = va, *b = vb;
+	int ret = strcmp(a->symbol, b->symbol);
+
+	if (!ret)
+		ret = !strcmp(b->object, PROBE_TARGET_CORE) - !strcmp(a->object, PROBE_TARGET_CORE);
+	return ret ?: strcmp(a->object, b->object);
+}
+
+static void sort_places(struct probe_places *places)
+{
+	struct probe_place *all = places->all;
+	unsigned int i, nr = 0;
+
+	sort(all, places->nr, sizeof(*all), cmp_places, NULL);
+	for (i = 0; i < places->nr; i++) {
+		if (nr && !cmp_places(&all[nr - 1], &all[i]))
+			kfree(all[i].symbol);
+		else
+			all[nr++] = all[i];
+	}
+	places->nr = nr;
+}
+
+/**
+ * probe_target_places - list the functions that an fprobe's target may mean
+ * @target: a target with a symbol, which may be a pattern
+ * @places: the result, for probe_places_free(): each name in each object once, sorted
+ *
+ * Context: Process. May sleep.
+ * Return: 0, -E2BIG: there are more than PROBE_PLACES_MAX, or -ENOMEM.
+ */
+int probe_target_places(struct probe_target *target, struct probe_places *places)
+{
+	const struct probe_funcs *funcs;
+	unsigned int i;
+	int ret = 0;
+
+	*places = (struct probe_places){ .pattern = target->symbol };
+	if (!probe_target_is_pattern(target)) {
+		funcs = probe_target_funcs(target);
+		for (i = 0; funcs && i < funcs->nr && !ret; i++)
+			ret = add_place(places, target->symbol, funcs->addrs[i]);
+	} else {
+		if (!target->module || probe_target_is_core(target))
+			ret = kallsyms_on_each_symbol(add_place, places);
+		if (!ret && IS_ENABLED(CONFIG_MODULES) && !probe_target_is_core(target))
+			ret = module_kallsyms_on_each_symbol(target->module, add_place, places);
+	}
+	if (ret < 0)
+		return ret;
+	sort_places(places);
+	return 0;
+}
+
+void probe_places_free(struct probe_places *places)
+{
+	while (places->nr)
+		kfree(places->all[--places->nr].symbol);
+	kfree(places->all);
 }
 
 /**
@@ -381,30 +480,32 @@ char *probe_addr_name(unsigned long addr)
 {
 	char *symbol __free(kfree) = kmalloc(KSYM_NAME_LEN, GFP_KERNEL);
 	char object[MODULE_NAME_LEN];
+	unsigned long offset;
 
 	if (!symbol || object_name(addr, object) ||
-	    !kallsyms_lookup(addr, NULL, NULL, NULL, symbol))
+	    !kallsyms_lookup(addr, NULL, &offset, NULL, symbol))
 		return NULL;
-	return probe_name_with_file(addr, object, symbol);
+	return probe_name_with_file(addr - offset, object, symbol);
 }
 
-/**
- * probe_target_get_module - keep the module that a target is in
- * @target: MOD:SYM, or an address
- *
- * Context: Process.
- * Return: the module, with a reference, or NULL: it is the core kernel, or is not
- * loaded.
- */
+/* Get the module that is at @addr, to be put, or NULL: none, or it is going. */
+struct module *probe_addr_get_module(unsigned long addr)
+{
+	struct module *mod;
+
+	guard(rcu)();
+	mod = __module_text_address(addr);
+	return mod && try_module_get(mod) ? mod : NULL;
+}
+
+/* Get the module that MOD:SYM names, to be put, or NULL: none, or it is going. */
 struct module *probe_target_get_module(const struct probe_target *target)
 {
 	struct module *mod = NULL;
 
-	guard(rcu)();
-	if (!target->symbol || target->file)
-		mod = __module_text_address(target->addr);
 #ifdef CONFIG_MODULES
-	else if (target->module)
+	guard(rcu)();
+	if (target->module)
 		mod = find_module(target->module);
 #endif
 	return mod && try_module_get(mod) ? mod : NULL;
@@ -445,19 +546,22 @@ int probe_find_func(unsigned long addr, const char *name, struct btf_func *func,
 }
 
 /* List MOD:SYM of each object. */
-static void list_objects(struct probe_types *types, struct probe_target *target)
+static void list_objects(struct probe_types *types, const struct probe_funcs *funcs)
 {
-	char (*objects)[MODULE_NAME_LEN] __free(kfree) =
-		kcalloc(PROBE_TARGET_OBJECTS, MODULE_NAME_LEN, GFP_KERNEL);
-	unsigned int more = 0;
-	int i, nr, len = 0;
+	char object[MODULE_NAME_LEN], last[MODULE_NAME_LEN] = "";
+	int i, len = 0;
 
-	nr = objects ? probe_target_objects(target, objects, &more) : 0;
-	for (i = 0; i < nr; i++)
+	for (i = 0; i < funcs->nr; i++) {
+		if (object_name(funcs->addrs[i], object) || !strcmp(object, last))
+			continue;
+		if (len + strlen(object) + strlen(funcs->symbol) + 8 > sizeof(types->detail)) {
+			scnprintf(types->detail + len, sizeof(types->detail) - len, ", ...");
+			return;
+		}
 		len += scnprintf(types->detail + len, sizeof(types->detail) - len,
-				 "%s%s:%s", i ? ", " : "", objects[i], target->symbol);
-	if (more)
-		scnprintf(types->detail + len, sizeof(types->detail) - len, " and %u more", more);
+				 "%s%s:%s", len ? ", " : "", object, funcs->symbol);
+		strscpy(last, object);
+	}
 }
 
 /*
@@ -469,12 +573,12 @@ static int types_by_name(unsigned long addr, const char *name, const struct prob
 {
 	struct btf_func *func = &types->func;
 
-	if (strchr(name, '.'))
-		return no_types(types, TP_ERR_BTF_SUFFIX);
 	if (funcs->nr == 1 || CONFIG_PAHOLE_VERSION >= PAHOLE_CONSISTENT_FUNC)
 		func->proto = btf_find_func_proto(addr, name, &func->btf);
 	if (func->proto)
 		return 0;
+	if (strchr(name, '.'))
+		return no_types(types, TP_ERR_BTF_SUFFIX);
 	if (funcs->nr == 1)
 		return no_types(types, TP_ERR_NO_BTF_ENTRY);
 	probe_list_funcs(types->detail, sizeof(types->detail), funcs);
@@ -546,7 +650,7 @@ static int types_of_addr(unsigned long addr, struct probe_types *types)
 		return no_types(types, TP_ERR_NO_BTF_ENTRY);
 	if (!is_entry(addr, offset))
 		return no_types(types, TP_ERR_BTF_NOT_ENTRY);
-	return types_in_object(addr, name, types);
+	return types_in_object(addr - offset, name, types);
 }
 
 /**
@@ -567,17 +671,16 @@ int probe_target_types(struct probe_target *target, struct probe_types *types)
 		addr = probe_target_address(target);
 		return addr ? types_of_addr(addr, types) : no_types(types, TP_ERR_NO_BTF_ENTRY);
 	}
-	if (strpbrk(target->symbol, "*?["))
-		return no_types(types, TP_ERR_NO_BTF_ENTRY);
+	if (probe_target_is_pattern(target))
+		return no_types(types, TP_ERR_BTF_PATTERN);
 
 	funcs = probe_target_funcs(target);
 	if (!funcs)
 		return no_types(types, TP_ERR_NO_BTF_ENTRY);
-	if (!funcs->nr_symbols && target->module && !probe_target_is_core(target) &&
-	    !module_is_loaded(target->module))
+	if (!funcs->nr_symbols && !probe_target_is_loaded(target))
 		return no_types(types, TP_ERR_MOD_NOT_LOADED);
 	if (funcs->nr_objects > 1) {
-		list_objects(types, target);
+		list_objects(types, funcs);
 		return no_types(types, TP_ERR_BTF_OBJECTS);
 	}
 	if (funcs->nr && !target->all)
@@ -610,63 +713,29 @@ struct btf *probe_target_btf(struct probe_target *target)
 	return addr ? btf_of_text(addr) : NULL;
 }
 
-/*
- * The prototypes of the functions that the tracers printed last. The id of the object's
- * BTF tells a module from the one that was at its place before. Whoever has that BTF may
- * use @btf, which is the same, or belongs to the core kernel.
- */
-#define KNOWN_PROTOS_BITS	8
-
-static struct known_proto {
-	unsigned long		addr;
-	u32			owner_id;
-	struct btf		*btf;
-	const struct btf_type	*proto;		/* NULL: there is none */
-} known_protos[1 << KNOWN_PROTOS_BITS];
-
-static DEFINE_MUTEX(known_protos_lock);
-
-static const struct btf_type *find_proto(unsigned long addr, const struct btf *btf)
-{
-	struct probe_types *types __free(kfree) = kzalloc_obj(*types);
-	char *name __free(kfree) = kmalloc(KSYM_NAME_LEN, GFP_KERNEL);
-	bool found;
-
-	if (!types || !name || !kallsyms_lookup(addr, NULL, NULL, NULL, name) ||
-	    types_in_object(addr, name, types))
-		return NULL;
-	/* A module may have been loaded meanwhile. */
-	found = types->func.btf == btf;
-	btf_put(types->func.btf);
-	return found ? types->func.proto : NULL;
-}
-
 /* A register that holds no argument of the source has such a name: see scripts/btf_func. */
 bool probe_param_has_name(const char *name)
 {
 	return !strstarts(name, "__arg") || !isdigit(name[5]);
 }
 
-/* Find what the function index says of the function at @addr, as btf_func_find(). */
-static int find_indexed(struct btf *owner, unsigned long addr, struct btf_func *func)
+/*
+ * If BTF has no function index: find the prototype of the function @name at @addr. That
+ * several have the name costs a search that sleeps, unless pahole has looked.
+ */
+static void find_proto(unsigned long addr, const char *name, struct btf_func *func)
 {
-	char *name __free(kfree) = kmalloc(KSYM_NAME_LEN, GFP_KERNEL);
-	unsigned long offset;
+	struct probe_types *types __free(kfree) = NULL;
 
-	if (!name || !kallsyms_lookup(addr, NULL, &offset, NULL, name))
-		return -ENOENT;
-	return btf_func_find(owner, addr - offset, name, func);
-}
-
-static void find_traced(struct btf *owner, unsigned long addr, struct btf_func *func)
-{
-	if (find_indexed(owner, addr, func) != -ENODATA)
+	if (CONFIG_PAHOLE_VERSION >= PAHOLE_CONSISTENT_FUNC) {
+		func->proto = btf_find_func_proto(addr, name, &func->btf);
 		return;
-	func->proto = find_proto(addr, owner);
-	if (func->proto) {
-		btf_get(owner);
-		func->btf = owner;
 	}
+	if (irqs_disabled())
+		return;
+	types = kzalloc_obj(*types);
+	if (types && !types_in_object(addr, name, types))
+		*func = types->func;
 }
 
 /**
@@ -674,35 +743,27 @@ static void find_traced(struct btf *owner, unsigned long addr, struct btf_func *
  * @addr: the address of its symbol, or where ftrace has patched it
  * @btf_p: the BTF of the result, to be put
  *
- * Context: Process.
+ * Context: Process; with interrupts disabled only for functions of the core kernel after it
+ * has booted, for which it takes no lock then.
  * Return: the FUNC_PROTO, or NULL.
  */
 const struct btf_type *probe_addr_proto(unsigned long addr, struct btf **btf_p)
 {
-	struct known_proto *known = &known_protos[hash_long(addr, KNOWN_PROTOS_BITS)];
-	struct btf *owner = btf_of_text(addr);
 	struct btf_func func = {};
+	char name[KSYM_NAME_LEN];
+	unsigned long offset;
+	struct btf *owner;
 
+	if (irqs_disabled() &&
+	    (system_state < SYSTEM_FREEING_INITMEM || !core_kernel_text(addr)))
+		return NULL;
+	if (!kallsyms_lookup(addr, NULL, &offset, NULL, name))
+		return NULL;
+	owner = btf_of_text(addr);
 	if (!owner)
 		return NULL;
-	guard(mutex)(&known_protos_lock);
-	if (known->addr == addr && known->owner_id == btf_obj_id(owner)) {
-		func.btf = known->btf;
-		func.proto = known->proto;
-		if (func.btf)
-			btf_get(func.btf);
-	} else {
-		find_traced(owner, addr, &func);
-		/* The index of a module may be gone before the module's BTF. */
-		if (!func.btf || func.btf == owner || btf_is_vmlinux(owner)) {
-			*known = (struct known_proto){
-				.addr = addr,
-				.owner_id = btf_obj_id(owner),
-				.btf = func.btf,
-				.proto = func.proto,
-			};
-		}
-	}
+	if (btf_func_find(owner, addr - offset, name, &func) == -ENODATA)
+		find_proto(addr - offset, name, &func);
 	btf_put(owner);
 	*btf_p = func.btf;
 	return func.proto;

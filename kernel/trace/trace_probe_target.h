@@ -53,18 +53,39 @@ void probe_target_free(struct probe_target *target);
 DEFINE_FREE(probe_target, struct probe_target, probe_target_free(&_T))
 
 bool probe_target_is_uprobe(const char *spec);
+bool probe_target_is_name(const struct probe_target *target);
 bool probe_target_is_core(const struct probe_target *target);
+bool probe_target_is_pattern(const struct probe_target *target);
+bool probe_target_is_loaded(const struct probe_target *target);
 char *probe_target_name(const struct probe_target *target);
 int probe_target_check(struct probe_target *target);
 unsigned long probe_target_address(struct probe_target *target);
 char *probe_addr_name(unsigned long addr);
 struct probe_funcs *probe_target_funcs(struct probe_target *target);
+struct module *probe_addr_get_module(unsigned long addr);
 struct module *probe_target_get_module(const struct probe_target *target);
 
-#define PROBE_TARGET_OBJECTS	8
+int probe_target_object(struct probe_target *target, char object[MODULE_NAME_LEN]);
 
-int probe_target_objects(struct probe_target *target, char (*objects)[MODULE_NAME_LEN],
-			 unsigned int *more);
+/* A symbol, and the module that it is in, or "vmlinux" */
+struct probe_place {
+	char		*symbol;
+	char		object[MODULE_NAME_LEN];
+};
+
+struct probe_places {
+	const char	*pattern;	/* or name */
+	struct probe_place *all;
+	unsigned int	nr;
+	unsigned int	size;		/* of the array */
+};
+
+/* Each is an event of its own, of which there can be 64k in all. */
+#define PROBE_PLACES_MAX	1024
+
+int probe_target_places(struct probe_target *target, struct probe_places *places);
+void probe_places_free(struct probe_places *places);
+DEFINE_FREE(probe_places, struct probe_places, probe_places_free(&_T))
 
 #define PROBE_TYPES_DETAIL	256
 
@@ -77,7 +98,6 @@ struct probe_types {
 };
 
 /* trace_probe_file.c */
-void probe_target_event_name(char *name);
 char *probe_name_with_file(unsigned long addr, const char *object, const char *symbol);
 char *probe_target_place(const struct probe_target *target);
 int probe_target_find_file(struct probe_target *target);

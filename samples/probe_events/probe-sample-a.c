@@ -88,6 +88,17 @@ static noinline __noipa int sample_big(int before, struct sample_big big, int af
 	return before + big.words[4] + after;
 }
 
+/* Passed on the stack, as its member is not aligned. */
+struct sample_packed {
+	u8	lead;
+	u32	value;
+} __packed;
+
+static noinline __noipa int sample_packed(int before, struct sample_packed packed, int after)
+{
+	return before + packed.value + after;
+}
+
 static noinline __noipa struct sample_big sample_returns(int first, short second)
 {
 	return (struct sample_big){ .words = { first, second } };
@@ -105,6 +116,7 @@ static void sample_run(void)
 	struct sample_bits bits = { .lead = 5, .negative = -6, .byte = 77, .tail = 1234 };
 	struct sample_pair pair = { .first = 21, .second = 22 };
 	struct sample_big big = { .words = { 31, 32, 33, 34, 35 } };
+	struct sample_packed packed = { .lead = 51, .value = 52 };
 	struct sample_point point = { .x = 1, .y = 2 };
 
 	sample_shared(-3, "from_a", &point);
@@ -116,6 +128,7 @@ static void sample_run(void)
 	sample_enums(SAMPLE_MINUS, SAMPLE_TOP_BIT);
 	sample_pair(11, pair, 12);
 	sample_big(13, big, 14);
+	sample_packed(53, packed, 54);
 	sample_returns(15, -16);
 #ifdef __SIZEOF_INT128__
 	sample_wide(17, 18, 19);

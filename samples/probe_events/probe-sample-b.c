@@ -30,6 +30,12 @@ static noinline __noipa long sample_twice(long only)
 	return only;
 }
 
+/* As in the core kernel by its name only; see probe-sample-a.c */
+static noinline __noipa long proc_self_get_link(struct sample_point *point, u8 flags)
+{
+	return point->x + flags;
+}
+
 static void sample_run(void)
 {
 	struct sample_point point = { .x = 3, .y = 4, .z = 5 };
@@ -38,6 +44,7 @@ static void sample_run(void)
 	sample_same(102, &point);
 	sample_traced(&point);
 	sample_twice(31);
+	proc_self_get_link(&point, 32);
 }
 
 MODULE_DESCRIPTION("Sample of functions for probe events, second of two");

@@ -6,6 +6,21 @@
 #include "probe-sample-c.h"
 #include "probe-sample.h"
 
+#ifdef CONFIG_ARCH_HAS_KERNEL_FPU_SUPPORT
+#include <linux/fpu.h>
+
+static void sample_floats(void)
+{
+	kernel_fpu_begin();
+	sample_float_other();
+	kernel_fpu_end();
+}
+#else
+static void sample_floats(void)
+{
+}
+#endif
+
 static noinline __noipa int sample_twice(int first, const char *second)
 {
 	return first + second[0];
@@ -25,8 +40,10 @@ static noinline long sample_cloned(long count, int scale, u8 flags)
 
 static noinline long sample_pieces(const struct sample_point *point, u8 flags)
 {
-	barrier_data(&flags);
-	return point->y + flags;
+	int y = point->y;
+
+	barrier_data(&y);
+	return y + flags;
 }
 
 static void sample_run(void)
@@ -37,6 +54,7 @@ static void sample_run(void)
 	barrier_data(&point);
 	sample_twice(-7, "second");
 	sample_twice_other();
+	sample_floats();
 	sum = sample_cloned(1000, 7, 200) + sample_cloned(-2, 7, 201);
 	sum += sample_pieces(&point, 250) + sample_pieces(&point, 251);
 	barrier_data(&sum);

@@ -8,5 +8,6 @@ struct sample_point {
 };
 
 void sample_twice_other(void);
+void sample_float_other(void);
 
 #endif /* PROBE_SAMPLE_C_H */

@@ -48,6 +48,8 @@ struct object {
 	GElf_Addr bias;
 	struct symbol *symbols;	/* sorted by place */
 	size_t nr_symbols;
+	const char **btf_ids;	/* symbols that BTF_ID(func, ...) made */
+	size_t nr_btf_ids;
 };
 
 void object__open(struct object *obj, const char *path);
@@ -56,6 +58,7 @@ bool object__place(struct object *obj, Dwarf_Addr addr, struct place *place);
 const char *object__section_name(struct object *obj, unsigned int sec);
 unsigned int object__section_size(struct object *obj, unsigned int sec);
 void *object__section_data(struct object *obj, const char *name, size_t *size);
+bool object__has_btf_id(struct object *obj, const char *name);
 int place__cmp(const struct place *a, const struct place *b);
 
 /*

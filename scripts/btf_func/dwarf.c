@@ -81,17 +81,35 @@ char *function__path(const struct function *func)
 	return path;
 }
 
-/* Only units in C: the assembler's name functions, but not what they are passed. */
-static bool is_c(Dwarf_Die *unit)
+/* Codes of dwarfstd.org/languages.html that <dwarf.h> may be older than */
+#define LANG_C17	0x2c
+#define LANG_C23	0x3e
+#define LANG_ASSEMBLY	0x31
+
+/*
+ * Only units in C: the assembler's name functions, but not what they are passed, and BTF has
+ * none of those in Rust. Any other language is more likely to be a new C than nothing to
+ * look at, and then all functions of the unit would be lost.
+ */
+static bool is_c(const struct object *obj, Dwarf_Die *unit)
 {
-	switch (dwarf_srclang(unit)) {
+	int lang = dwarf_srclang(unit);
+
+	switch (lang) {
 	case DW_LANG_C89:
 	case DW_LANG_C:
 	case DW_LANG_C99:
 	case DW_LANG_C11:
+	case LANG_C17:
+	case LANG_C23:
 		return true;
-	default:
+	case DW_LANG_Mips_Assembler:
+	case LANG_ASSEMBLY:
+	case DW_LANG_Rust:
 		return false;
+	default:
+		fatal("%s: %s: language %#x of the debug information is not known here",
+		      obj->path, dwarf_diename(unit) ?: "a unit", lang);
 	}
 }
 
@@ -145,7 +163,7 @@ void functions__read(struct functions *functions, struct object *obj)
 	if (!dwarf)
 		fatal("%s: no debug information: %s", obj->path, dwfl_errmsg(-1));
 	while (!dwarf_get_units(dwarf, cu, &cu, NULL, NULL, &unit, NULL)) {
-		if (!is_c(&unit) || dwarf_child(&unit, &die))
+		if (!is_c(obj, &unit) || dwarf_child(&unit, &die))
 			continue;
 		do {
 			if (dwarf_tag(&die) == DW_TAG_subprogram)

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "../../include/linux/btf_func_index.h"
 #include "btf_func.h"
 
 static void strip_dir(char *path, const char *dir)
@@ -42,13 +43,27 @@ static char *source_path(const struct function *func)
 	return path;
 }
 
+/* The functions of a unit are next to each other, mostly. The path is kept until the next call. */
+static const char *cached_path(struct function *func)
+{
+	static Dwarf_Off last_unit;
+	static char *path;
+	Dwarf_Off unit = dwarf_dieoffset(&func->unit);
+
+	if (!path || unit != last_unit) {
+		free(path);
+		path = source_path(func);
+		last_unit = unit;
+	}
+	return path;
+}
+
 static void add_func(struct index *index, struct types *types, const struct symbol *sym,
 		     const char *name, const struct proto *proto, struct function *func)
 {
-	char *file = sym->ambiguous ? source_path(func) : NULL;
+	const char *file = sym->ambiguous ? cached_path(func) : NULL;
 
 	index__add(index, &sym->at, types__add_func(types, proto, name, file), proto->optimized);
-	free(file);
 }
 
 /* Of the symbols at one address */
@@ -56,6 +71,7 @@ struct group {
 	bool unknown;		/* .BTF has a FUNC for one of which nothing is known */
 	const struct symbol *alias;	/* another name of this function: */
 	struct function *func;
+	struct function *any;		/* one of which the file is known */
 };
 
 /*
@@ -85,6 +101,7 @@ static void look_at(struct group *group, struct functions *functions, struct typ
 		group->unknown |= exact;
 		return;
 	}
+	group->any = group->any ?: func;
 	if (!exact && is_alias(sym, func)) {
 		group->alias = sym;
 		group->func = func;
@@ -92,7 +109,7 @@ static void look_at(struct group *group, struct functions *functions, struct typ
 	proto__free(&proto);
 }
 
-static void add_named(struct index *index, const struct group *group,
+static void add_named(struct object *obj, struct index *index, const struct group *group,
 		      struct functions *functions, struct types *types, const struct symbol *sym)
 {
 	struct function *func;
@@ -102,11 +119,15 @@ static void add_named(struct index *index, const struct group *group,
 
 	if (!read_truth(functions, sym, &func, &proto))
 		return;
+	/*
+	 * The kernel denies and allows programs on functions by the FUNC in .BTF. Without it, one
+	 * that a set has could not be told from others.
+	 */
 	if (exact)
 		needed = group->unknown || sym->ambiguous ||
 			 types__compare(types, &proto, exact) != SAME;
 	else
-		needed = !is_alias(sym, func);
+		needed = !is_alias(sym, func) && !object__has_btf_id(obj, sym->name);
 	if (needed)
 		add_func(index, types, sym, sym->name, &proto, func);
 	proto__free(&proto);
@@ -128,6 +149,25 @@ static void add_alias(struct index *index, const struct group *group, struct typ
 	proto__free(&proto);
 }
 
+/* Mark where functions of another file begin, or such as have none. */
+static void add_file(struct object *obj, struct index *index, const struct group *group,
+		     struct types *types, const struct place *at)
+{
+	static unsigned int last_sec, last;
+	int name = btf__add_str(types->btf, group->any ? cached_path(group->any) : "");
+
+	if (name < 0)
+		fatal("no memory for BTF");
+	/* The symbol of a section's end */
+	if (at->offset >= object__section_size(obj, at->sec))
+		return;
+	/* At the begin of a section it is none. */
+	if (name != (at->sec == last_sec ? last : 0))
+		index__add(index, at, BTF_FUNC_FILE | name, false);
+	last_sec = at->sec;
+	last = name;
+}
+
 void generate(struct object *obj, struct functions *functions, struct types *types,
 	      struct index *index)
 {
@@ -135,12 +175,14 @@ void generate(struct object *obj, struct functions *functions, struct types *typ
 
 	for (; sym < last; sym = end) {
 		struct group group = {};
-		size_t before = index->nr;
+		size_t before;
 
 		for (end = sym; end < last && !place__cmp(&end->at, &sym->at); end++)
 			look_at(&group, functions, types, end);
+		add_file(obj, index, &group, types, &sym->at);
+		before = index->nr;
 		for (s = sym; s < end; s++)
-			add_named(index, &group, functions, types, s);
+			add_named(obj, index, &group, functions, types, s);
 		if (group.alias && index->nr == before)
 			add_alias(index, &group, types);
 		if (group.unknown)

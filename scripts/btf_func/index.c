@@ -22,18 +22,12 @@ void index__add(struct index *index, const struct place *at, unsigned int id, bo
 	};
 }
 
-/* Without @data, only remove the file of an earlier run. */
 static void write_file(const char *elf, const char *suffix, const void *data, size_t size)
 {
 	char *path = xmalloc(strlen(elf) + strlen(suffix) + 1);
 	FILE *file;
 
 	sprintf(path, "%s%s", elf, suffix);
-	if (!data) {
-		remove(path);
-		free(path);
-		return;
-	}
 	file = fopen(path, "w");
 	if (!file || fwrite(data, 1, size, file) != size || fclose(file))
 		fatal("%s: %s", path, strerror(errno));
@@ -143,9 +137,9 @@ void index__write(const struct index *index, struct object *obj, struct btf *btf
 	raw = btf__raw_data(btf, &btf_size);
 	if (!raw)
 		fatal("%s: no memory for BTF", obj->path);
-	if (btf__type_cnt(btf) == btf__type_cnt(btf__base_btf(btf)))
-		raw = NULL;
-	write_file(obj->path, ".BTF.func", raw, btf_size);
+	/* Without types and strings it would be no valid BTF. */
+	if (btf_size > sizeof(struct btf_header))
+		write_file(obj->path, ".BTF.func", raw, btf_size);
 	write_file(obj->path, ".BTF.func_index", data, size);
 	free(data);
 }
@@ -209,7 +203,9 @@ void index__read(struct index *index, struct object *obj, struct btf *btf)
 			if (e->offset < at.offset || e->offset >= sec[i].size)
 				fatal("%s: .BTF.func_index: entry %zu: wrong offset", obj->path,
 				      index->nr);
-			if (e->id && !is_func(btf, e->id & ~BTF_FUNC_OPTIMIZED))
+			if (e->id & BTF_FUNC_FILE ?
+			    !btf__name_by_offset(btf, e->id & ~BTF_FUNC_FILE) :
+			    e->id && !is_func(btf, e->id & ~BTF_FUNC_OPTIMIZED))
 				fatal("%s: .BTF.func_index: entry %zu: wrong id", obj->path,
 				      index->nr);
 			at.offset = e->offset;
@@ -251,6 +247,8 @@ int index__resolve(const struct index *index, struct types *types, const struct 
 	bool unknown = false;
 
 	for (; e < end && !place__cmp(&e->at, &sym->at); e++) {
+		if (e->id & BTF_FUNC_FILE)
+			continue;
 		if (!e->id)
 			unknown = true;
 		else if (!strcmp(types__name(types, btf__type_by_id(types->btf, e->id)), sym->name))

@@ -128,6 +128,26 @@ static void add_symbol(struct object *obj, const GElf_Sym *sym, const char *name
 	};
 }
 
+#define BTF_ID_FUNC	"__BTF_ID__func__"
+
+/*
+ * Does BTF_ID(func, NAME) put a function into a set of the kernel? The symbol that this makes
+ * ends with a number, after two underscores.
+ */
+bool object__has_btf_id(struct object *obj, const char *name)
+{
+	size_t i, len = strlen(name);
+	const char *id;
+
+	for (i = 0; i < obj->nr_btf_ids; i++) {
+		id = obj->btf_ids[i] + strlen(BTF_ID_FUNC);
+		if (!strncmp(id, name, len) && !strncmp(id + len, "__", 2) &&
+		    !id[len + 2 + strspn(id + len + 2, "0123456789")])
+			return true;
+	}
+	return false;
+}
+
 static int symbol__cmp_name(const void *a, const void *b)
 {
 	const struct symbol *sa = *(struct symbol **)a, *sb = *(struct symbol **)b;
@@ -172,12 +192,16 @@ static void read_symbols(struct object *obj)
 		fatal("%s: no symbols", obj->path);
 	nr = shdr.sh_size / shdr.sh_entsize;
 	obj->symbols = xcalloc(nr, sizeof(*obj->symbols));
+	obj->btf_ids = xcalloc(nr, sizeof(*obj->btf_ids));
 	for (i = 0; i < nr; i++) {
 		if (!gelf_getsym(data, i, &sym))
 			fatal("%s: symbol %zu: %s", obj->path, i, elf_errmsg(-1));
 		name = elf_strptr(obj->elf, shdr.sh_link, sym.st_name);
-		if (name)
-			add_symbol(obj, &sym, name);
+		if (!name)
+			continue;
+		add_symbol(obj, &sym, name);
+		if (!strncmp(name, BTF_ID_FUNC, strlen(BTF_ID_FUNC)))
+			obj->btf_ids[obj->nr_btf_ids++] = name;
 	}
 	qsort(obj->symbols, obj->nr_symbols, sizeof(*obj->symbols), symbol__cmp);
 	mark_ambiguous(obj);
@@ -208,6 +232,7 @@ void object__open(struct object *obj, const char *path)
 
 void object__close(struct object *obj)
 {
+	free(obj->btf_ids);
 	free(obj->symbols);
 	dwfl_end(obj->dwfl);
 }

@@ -13,6 +13,9 @@ progs=${SELFTESTS:?}/../out-bpf-selftests/test_progs
 }
 
 cd "$progs" || exit 1
+# btf_func has a test on a function of it
+modprobe probe-sample-a || exit 1
+trap 'rmmod probe_sample_a' EXIT
 # The watchdog would end instances/many after 120 s, which needs 131 s with the debug
 # kernel on a slow machine without KVM. What hangs is ended by the limit of this script.
 ./test_progs -w 600 -d verifier_ctx >"$TMPDIR/said" 2>&1

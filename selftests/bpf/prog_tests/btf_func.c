@@ -362,14 +362,54 @@ static __u32 remove_folded(__u32 *ids, __u32 nr, __u32 first)
 	return left;
 }
 
+/* Read a text file, with a newline before it, to be freed. */
+static char *read_all(const char *path)
+{
+	FILE *file = fopen(path, "r");
+	char *text = NULL;
+	size_t size = 0;
+	FILE *copy;
+	int c;
+
+	if (!file)
+		return NULL;
+	copy = open_memstream(&text, &size);
+	if (copy) {
+		fputc('\n', copy);
+		while ((c = fgetc(file)) != EOF)
+			fputc(c, copy);
+		fclose(copy);
+	}
+	fclose(file);
+	return text;
+}
+
+static bool has_line(const char *text, const char *line)
+{
+	char whole[256];
+
+	snprintf(whole, sizeof(whole), "\n%s\n", line);
+	return strstr(text, whole);
+}
+
+/* Programs take 12 arguments at most (MAX_BPF_FUNC_ARGS), and no "...". */
+static bool has_too_many(const struct btf *btf, __u32 id)
+{
+	const struct btf_type *proto = btf__type_by_id(btf, btf__type_by_id(btf, id)->type);
+	__u32 nr = btf_vlen(proto);
+
+	return nr > 12 || (nr && !btf_params(proto)[nr - 1].type);
+}
+
 /* A link on all functions at a time: their arguments have to stay what they are. */
 static void test_all(void)
 {
 	struct btf *base = btf__load_vmlinux_btf(), *btf = load_funcs(base);
-	__u32 *ids = NULL, id, nr = 0, all = 0;
+	char *traced = read_all("/sys/kernel/tracing/available_filter_functions");
+	__u32 *ids = NULL, id, nr = 0, all = 0, missing = 0;
 	int i;
 
-	if (!btf)
+	if (!btf || !ASSERT_OK_PTR(traced, "functions that ftrace knows"))
 		goto out;
 	ids = calloc(btf__type_cnt(btf) - btf__type_cnt(base), sizeof(*ids));
 	if (!ASSERT_OK_PTR(ids, "memory"))
@@ -378,17 +418,24 @@ static void test_all(void)
 		if (!*func_name(btf, id))
 			continue;
 		all++;
-		if (can_attach(id))
+		if (can_attach(id)) {
 			ids[nr++] = id;
+		} else if (!file_of(btf, id) && has_line(traced, func_name(btf, id)) &&
+			   !has_too_many(btf, id)) {
+			missing++;
+			printf("no program on %s()\n", func_name(btf, id));
+		}
 	}
+	ASSERT_EQ(missing, 0, "functions that ftrace knows by this name");
 	if (is_folded(ids, nr))
 		nr = remove_folded(ids, nr, btf__type_cnt(base));
 	printf("%u of %u functions can be attached to\n", nr, all);
-	if (!ASSERT_GT(nr, all / 2, "functions"))
+	if (!ASSERT_GT(nr, 0, "functions"))
 		goto out;
 	for (i = 0; i < 3; i++)
 		attach_multi("multi_entry", ids, nr, 0, ANY);
 out:
+	free(traced);
 	free(ids);
 	btf__free(btf);
 	btf__free(base);
@@ -423,6 +470,31 @@ out:
 	btf_func__destroy(skel);
 }
 
+/* A file is accepted for a name that is unique here, too, if it is right. */
+static void test_unique(void)
+{
+	struct btf_func *skel = load_one("clone_entry", "vfs_read@fs/read_write.c");
+
+	ASSERT_OK_PTR(skel, "the right file");
+	btf_func__destroy(skel);
+	skel = load_one("clone_entry", "vmlinux:vfs_read@read_write.c");
+	ASSERT_OK_PTR(skel, "its end");
+	btf_func__destroy(skel);
+	test_refused("clone_entry", "vfs_read@fs/open.c", -ESRCH);
+	test_refused("clone_entry", "vfs_read@write.c", -ESRCH);
+}
+
+/* What a trampoline would take for a register is on the stack. */
+static void test_packed(void)
+{
+	if (access("/sys/module/probe_sample_a/btf_func", R_OK)) {
+		printf("%s:SKIP: load probe_sample_a, of CONFIG_SAMPLE_PROBE_EVENTS=m\n", __func__);
+		test__skip();
+		return;
+	}
+	test_refused("clone_entry", "probe_sample_a:sample_packed", -EINVAL);
+}
+
 /* Some attach to many functions. */
 void serial_test_btf_func(void)
 {
@@ -446,6 +518,10 @@ void serial_test_btf_func(void)
 		test_info();
 	if (test__start_subtest("nowhere"))
 		test_refused("nowhere", NULL, -ESRCH);
+	if (test__start_subtest("unique"))
+		test_unique();
+	if (test__start_subtest("packed"))
+		test_packed();
 	if (test__start_subtest("ambiguous"))
 		test_ambiguous();
 }

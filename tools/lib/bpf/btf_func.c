@@ -60,35 +60,62 @@ static bool is_from(const struct btf *btf, __u32 id, const char *file)
 	return path && path_ends_with(path, file);
 }
 
-/* Has .BTF a function of this name, of which it thus has no file? */
-static bool is_unique(const struct btf *base, const char *name, size_t name_len)
+/*
+ * The FUNC of this name in .BTF, which has no files, or 0. A module has none of its own if it
+ * would be the same as that of vmlinux.
+ */
+static __u32 find_in_base(const struct btf *base, const char *name, size_t name_len)
 {
 	char *copy = strndup(name, name_len);
-	bool found = copy && btf__find_by_name_kind(base, copy, BTF_KIND_FUNC) > 0;
+	int id = 0;
 
+	if (copy) {
+		id = btf__find_by_name_kind_own(base, copy, BTF_KIND_FUNC);
+		if (id < 0)
+			id = btf__find_by_name_kind(base, copy, BTF_KIND_FUNC);
+	}
 	free(copy);
-	return found;
+	return id > 0 ? id : 0;
+}
+
+/* A function whose name is unique in @object: is it from that file? The kernel knows. */
+static bool is_target(const char *object, const char *target)
+{
+	char name[512];
+	int fd;
+
+	snprintf(name, sizeof(name), "%s:%s", object, target);
+	fd = libbpf_perf_kprobe_open(name);
+	if (fd >= 0) {
+		close(fd);
+		return true;
+	}
+	pr_debug("the kernel does not find %s, or may not tell: %s\n", name, errstr(fd));
+	return false;
 }
 
 /*
  * Find the FUNC of a function in .BTF.func of vmlinux or of a module.
- * @base: BTF of that object
+ * @object: that object
+ * @base: its BTF
  * @btf: its .BTF.func, or NULL
  * @target: NAME or NAME@FILE; FILE is the end of the source file's path
  *
  * Return the id; -ENOENT if there is no such function, or the kernel does not have
  * .BTF.func; -EINVAL if there are several.
  */
-int libbpf_find_btf_func(const struct btf *base, const struct btf *btf, const char *target)
+int libbpf_find_btf_func(const char *object, const struct btf *base, const struct btf *btf,
+			 const char *target)
 {
 	const char *file = strchr(target, '@');
 	size_t name_len = file ? file++ - target : strlen(target);
-	__u32 id, found = 0, named = 0;
+	__u32 id, found = 0, named = 0, only = 0;
 
 	for (id = btf__type_cnt(base); btf && id < btf__type_cnt(btf); id++) {
 		if (!is_named(btf, id, target, name_len))
 			continue;
 		named++;
+		only = id;
 		if (file && !is_from(btf, id, file))
 			continue;
 		if (found) {
@@ -99,9 +126,11 @@ int libbpf_find_btf_func(const struct btf *base, const struct btf *btf, const ch
 		}
 		found = id;
 	}
-	if (!found && file && btf && (named == 1 || is_unique(base, target, name_len)))
-		pr_warn("the kernel does not know the file of %.*s(): if its name is unique, leave '@%s' out\n",
-			(int)name_len, target, file);
+	if (!found && file && btf && named < 2) {
+		only = only ?: find_in_base(base, target, name_len);
+		if (only && is_target(object, target))
+			found = only;
+	}
 	return found ? (int)found : -ENOENT;
 }
 
