@@ -111,6 +111,46 @@ static noinline __noipa int sample_wide(int before, __int128 wide, int after)
 }
 #endif
 
+struct sample_table {
+	short			grid[2][3];
+	struct sample_point	points[3];
+	struct sample_point	*more;
+	const char		*names[2];
+	char			tail[] __aligned(8);	/* has one more point */
+};
+
+static noinline __noipa struct sample_table *sample_table(struct sample_table *table)
+{
+	return table;
+}
+
+static noinline __noipa int sample_many(int a, int b, int c, int d, int e, struct sample_pair f,
+					int g, struct sample_pair h)
+{
+	return a + b + c + d + e + f.second + g + h.second;
+}
+
+static void sample_run_tables(void)
+{
+	struct sample_point more[] = { { .x = 71, .y = 72 }, { .x = 73, .y = 74 } };
+	struct sample_pair pair = { .first = 25, .second = 26 };
+	struct {
+		struct sample_table table;
+		struct sample_point last;
+	} all = {
+		.table = {
+			.grid = { { 81, 82, 83 }, { 84, 85, -86 } },
+			.points = { { .x = 61, .y = 62 }, {}, { .x = 65, .y = 66 } },
+			.more = more,
+			.names = { "first", "second" },
+		},
+		.last = { .x = 75, .y = 76 },
+	};
+
+	sample_table(&all.table);
+	sample_many(91, 92, 93, 94, 95, pair, 97, pair);
+}
+
 static void sample_run(void)
 {
 	struct sample_bits bits = { .lead = 5, .negative = -6, .byte = 77, .tail = 1234 };
@@ -129,6 +169,7 @@ static void sample_run(void)
 	sample_pair(11, pair, 12);
 	sample_big(13, big, 14);
 	sample_packed(53, packed, 54);
+	sample_run_tables();
 	sample_returns(15, -16);
 #ifdef __SIZEOF_INT128__
 	sample_wide(17, 18, 19);
