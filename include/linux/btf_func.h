@@ -52,8 +52,8 @@ int btf_funcs_find(const struct btf_funcs *funcs, struct btf *owner, unsigned lo
 		   const char *name, struct btf_func *func);
 
 /* For the module loader */
-int btf_func_index_check(const void *data, u32 size);
 void module_find_btf_func(struct module *mod, const struct load_info *info);
+unsigned long module_btf_section(const struct module *mod, const char *name, u32 *size);
 #else
 static inline int btf_func_find(struct btf *owner, unsigned long addr, const char *name,
 				struct btf_func *func)

@@ -6,21 +6,23 @@
  * made have other arguments, and pahole may have taken another function's prototype, or
  * none. scripts/btf_func compares each function with its debug information when the kernel
  * is built. Those for which .BTF has no right FUNC of their name are in .BTF.func, which is
- * split BTF over the object's .BTF, and .BTF.func_index tells their addresses:
+ * split BTF over the object's .BTF. Its LOCSECs tell their addresses: "func.text" has
+ * those in the section ".text".
  *
  *   address --bisection--> entry of its address and name  --> FUNC in .BTF.func
  *                   or     no entry                       --> FUNC of its name in .BTF
  *
- * A symbol that is only another name of a function has that one's FUNC.
+ * A symbol that is only another name of a function has that one's FUNC. Of "void f(...)"
+ * nothing is known.
  *
- * vmlinux has both sections in its image, and they are parsed when the kernel boots. Those
- * of a module are copied when it is loaded, and are gone with it; who got a struct
- * btf_func has a reference of the BTF.
+ * vmlinux has .BTF.func in its image, and it is parsed when the kernel boots. That of a module
+ * is copied when it is loaded, and is gone with it; who got a struct btf_func has a
+ * reference of the BTF.
  */
 #include <linux/bpf.h>
+#include <linux/bsearch.h>
 #include <linux/btf.h>
 #include <linux/btf_func.h>
-#include <linux/btf_func_index.h>
 #include <linux/cleanup.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
@@ -32,85 +34,105 @@
 
 #include "btf_func.h"
 
-struct btf_funcs {
-	struct btf			*btf;
-	const struct btf_func_entry	*entries;
-	void				*copy;		/* of the entries, or NULL */
-	u32				nr_sections;
-	struct btf_func_section		sections[] __counted_by(nr_sections);
+/* The FUNCs in a section, sorted by their ids and by offset */
+struct btf_func_section {
+	unsigned long		start;		/* 0: nobody asks for these */
+	u32			size;		/* in bytes */
+	u32			nr;
+	bool			files;		/* it is told where another file begins */
+	const struct btf_loc	*locs;
 };
 
-static const struct btf_func_section *index_sections(const struct btf_func_index *index)
-{
-	return (const void *)(index + 1);
-}
+struct btf_funcs {
+	struct btf		*btf;
+	u32			nr_sections;
+	struct btf_func_section	sections[] __counted_by(nr_sections);
+};
 
-static const struct btf_func_entry *index_entries(const struct btf_func_index *index)
+/**
+ * btf_func_is_sorted - can these entries of a section be searched?
+ * @locs: the entries
+ * @nr: their number
+ * @size: of the section in bytes
+ *
+ * Context: Any.
+ * Return: whether they are sorted by ids, each of which is there once, and by offset, and
+ * are in the section.
+ */
+bool btf_func_is_sorted(const struct btf_loc *locs, u32 nr, u32 size)
 {
-	return (const void *)(index_sections(index) + index->nr_sections);
-}
-
-static const char *index_names(const struct btf_func_index *index)
-{
-	return (const void *)(index_entries(index) + index->nr_entries);
-}
-
-static bool section_is_valid(const struct btf_func_index *index,
-			     const struct btf_func_section *sec, u32 first)
-{
-	const struct btf_func_entry *e = index_entries(index) + sec->first;
 	u32 i;
 
-	if (sec->first != first || sec->nr > index->nr_entries - first ||
-	    sec->name >= index->str_len)
-		return false;
-	for (i = 0; i < sec->nr; i++) {
-		if (e[i].offset >= sec->size || (i && e[i].offset < e[i - 1].offset))
+	for (i = 0; i < nr; i++) {
+		if (locs[i].offset >= size ||
+		    (i && (locs[i].func <= locs[i - 1].func ||
+			   locs[i].offset < locs[i - 1].offset)))
 			return false;
 	}
 	return true;
 }
 
-/**
- * btf_func_index_check - is this a section .BTF.func_index that can be searched?
- * @data: the section
- * @size: its size in bytes
- *
- * Context: Any.
- * Return: 0, -EPROTO if it is of another version, or -EINVAL.
- */
-int btf_func_index_check(const void *data, u32 size)
+/* "func.text" is the LOCSEC for functions in ".text". Return that name, or NULL. */
+static const char *func_section(const struct btf *btf, const struct btf_type *t)
 {
-	const struct btf_func_index *index = data;
-	u32 i, first = 0;
-	u64 need;
+	const char *name;
 
-	if (size < sizeof(*index) || index->magic != BTF_FUNC_INDEX_MAGIC)
-		return -EINVAL;
-	if (index->version != BTF_FUNC_INDEX_VERSION || index->flags)
-		return -EPROTO;
-	need = sizeof(*index) + (u64)index->nr_sections * sizeof(struct btf_func_section) +
-	       (u64)index->nr_entries * sizeof(struct btf_func_entry) + index->str_len;
-	if (need != size || (index->str_len && index_names(index)[index->str_len - 1]))
-		return -EINVAL;
-	for (i = 0; i < index->nr_sections; i++) {
-		if (!section_is_valid(index, &index_sections(index)[i], first))
-			return -EINVAL;
-		first += index_sections(index)[i].nr;
-	}
-	return first == index->nr_entries ? 0 : -EINVAL;
+	if (!btf_type_is_locsec(t))
+		return NULL;
+	name = btf_name_by_offset(btf, t->name_off);
+	return strstarts(name, "func.") ? name + strlen("func") : NULL;
 }
 
-static struct btf_funcs *funcs_alloc(const struct btf_func_index *index)
-{
-	struct btf_funcs *funcs = kvzalloc_flex(*funcs, sections, index->nr_sections);
+/* Where a section of vmlinux or of a module is, and its size */
+typedef unsigned long (*find_section_t)(const struct module *mod, const char *name, u32 *size);
 
-	if (!funcs)
-		return NULL;
-	funcs->nr_sections = index->nr_sections;
-	memcpy(funcs->sections, index_sections(index),
-	       flex_array_size(funcs, sections, index->nr_sections));
-	return funcs;
+/* Are these FUNCs and LOC_PROTOs? The BTF may be that of another base. */
+static bool has_functions(const struct btf *btf, const struct btf_loc *locs, u32 nr)
+{
+	const struct btf_type *t;
+	u32 i;
+
+	for (i = 0; i < nr; i++) {
+		t = btf_type_by_id(btf, locs[i].func);
+		if (!t || !btf_type_is_func(t) || locs[i].func < btf_nr_types(btf_base_btf(btf)))
+			return false;
+		t = btf_type_by_id(btf, t->type);
+		if (!t || !btf_type_is_func_proto(t))
+			return false;
+		t = btf_type_by_id(btf, locs[i].loc_proto);
+		if (locs[i].loc_proto && (!t || !btf_type_is_loc_proto(t)))
+			return false;
+	}
+	return true;
+}
+
+/* Return the number of sections, and fill @funcs with them if it is not NULL. */
+static int read_sections(struct btf_funcs *funcs, const struct btf *btf,
+			 const struct module *mod, find_section_t find_section)
+{
+	u32 id = btf_nr_types(btf_base_btf(btf)), nr = 0;
+	struct btf_func_section *sec;
+	const struct btf_type *t;
+	const char *name;
+
+	for (; id < btf_nr_types(btf); id++) {
+		t = btf_type_by_id(btf, id);
+		name = func_section(btf, t);
+		if (!name)
+			continue;
+		if (funcs) {
+			sec = &funcs->sections[nr];
+			sec->nr = btf_type_vlen(t);
+			sec->locs = btf_locsec_locs(t);
+			sec->files = strcmp(name, ".init.text");
+			sec->start = find_section(mod, name, &sec->size);
+			if (sec->start && (!btf_func_is_sorted(sec->locs, sec->nr, sec->size) ||
+					   !has_functions(btf, sec->locs, sec->nr)))
+				return -EINVAL;
+		}
+		nr++;
+	}
+	return nr;
 }
 
 /* Free what btf_funcs_new_module() returned. */
@@ -119,70 +141,57 @@ void btf_funcs_free(struct btf_funcs *funcs)
 	if (!funcs)
 		return;
 	btf_put(funcs->btf);
-	kvfree(funcs->copy);
 	kvfree(funcs);
 }
 
-/* An index that has no FUNC of its own has no .BTF.func. */
-static int set_btf(struct btf_funcs *funcs, struct btf *owner, const char *object,
-		   const void *data, u32 size, bool copy)
+/* The reference of @btf is used up. */
+static struct btf_funcs *funcs_new(struct btf *btf, const struct module *mod,
+				   find_section_t find_section)
 {
-	char name[MODULE_NAME_LEN + 8];
-	struct btf *btf;
+	int nr = read_sections(NULL, btf, mod, find_section);
+	struct btf_funcs *funcs = kvzalloc_flex(*funcs, sections, nr);
 
-	if (!size) {
-		btf_get(owner);
-		funcs->btf = owner;
-		return 0;
+	if (!funcs) {
+		btf_put(btf);
+		return ERR_PTR(-ENOMEM);
 	}
-	snprintf(name, sizeof(name), "%s.func", object);
-	btf = btf_parse_split(owner, name, data, size, copy);
-	if (IS_ERR(btf))
-		return PTR_ERR(btf);
 	funcs->btf = btf;
-	return 0;
+	funcs->nr_sections = nr;
+	nr = read_sections(funcs, btf, mod, find_section);
+	if (nr < 0) {
+		btf_funcs_free(funcs);
+		return ERR_PTR(nr);
+	}
+	return funcs;
 }
 
 /*
  * vmlinux
  */
 
-static u64 core_section_start(const char *name)
+static unsigned long find_core_section(const struct module *mod, const char *name, u32 *size)
 {
-	if (!strcmp(name, ".text"))
+	if (!strcmp(name, ".text")) {
+		*size = _etext - _stext;
 		return (unsigned long)_stext;
-	if (!strcmp(name, ".init.text"))
+	}
+	if (!strcmp(name, ".init.text")) {
+		*size = _einittext - _sinittext;
 		return (unsigned long)_sinittext;
+	}
 	/* Nobody asks for code that is never called, or gone when the kernel has booted. */
 	return 0;
 }
 
 static struct btf_funcs *parse_core(void)
 {
-	const struct btf_func_index *index = (void *)__start_BTF_func_index;
-	struct btf *owner = bpf_get_btf_vmlinux();
-	struct btf_funcs *funcs;
-	int i, err;
+	struct btf *owner = bpf_get_btf_vmlinux(), *btf;
 
 	if (IS_ERR_OR_NULL(owner))
 		return ERR_PTR(-ENODATA);
-	err = btf_func_index_check(index, __stop_BTF_func_index - __start_BTF_func_index);
-	if (err)
-		return ERR_PTR(err);
-	funcs = funcs_alloc(index);
-	if (!funcs)
-		return ERR_PTR(-ENOMEM);
-	funcs->entries = index_entries(index);
-	for (i = 0; i < funcs->nr_sections; i++)
-		funcs->sections[i].start =
-			core_section_start(index_names(index) + funcs->sections[i].name);
-	err = set_btf(funcs, owner, "vmlinux", __start_BTF_func,
-		      __stop_BTF_func - __start_BTF_func, false);
-	if (err) {
-		kvfree(funcs);
-		return ERR_PTR(err);
-	}
-	return funcs;
+	btf = btf_parse_split(owner, "vmlinux.func", __start_BTF_func,
+			      __stop_BTF_func - __start_BTF_func, false);
+	return IS_ERR(btf) ? ERR_CAST(btf) : funcs_new(btf, NULL, find_core_section);
 }
 
 /* NULL: not parsed yet */
@@ -223,33 +232,24 @@ late_initcall(btf_func_init);
 
 #ifdef CONFIG_DEBUG_INFO_BTF_MODULES
 /*
- * Copy the sections of a module that is being loaded. Without them its functions are
- * searched by name, so an error is only told.
+ * Copy .BTF.func of a module that is being loaded. Without it its functions are searched by
+ * name, so an error is only told.
  */
 struct btf_funcs *btf_funcs_new_module(const struct module *mod, struct btf *owner)
 {
-	const struct btf_func_index *index = mod->btf_func_index;
+	char name[MODULE_NAME_LEN + 8];
 	struct btf_funcs *funcs;
-	int err = -ENOMEM;
+	struct btf *btf;
 
-	if (!index)
+	if (!mod->btf_func_data)
 		return NULL;
-	funcs = funcs_alloc(index);
-	if (!funcs)
-		goto err;
-	funcs->copy = kvmemdup(index_entries(index),
-			       index->nr_entries * sizeof(struct btf_func_entry),
-			       GFP_KERNEL | __GFP_NOWARN);
-	if (!funcs->copy && index->nr_entries)
-		goto err;
-	funcs->entries = funcs->copy;
-	err = set_btf(funcs, owner, mod->name, mod->btf_func_data, mod->btf_func_size, true);
-	if (err)
-		goto err;
-	return funcs;
-err:
-	pr_warn("BTF: .BTF.func of module %s cannot be used: %d\n", mod->name, err);
-	btf_funcs_free(funcs);
+	snprintf(name, sizeof(name), "%s.func", mod->name);
+	btf = btf_parse_split(owner, name, mod->btf_func_data, mod->btf_func_size, true);
+	funcs = IS_ERR(btf) ? ERR_CAST(btf) : funcs_new(btf, mod, module_btf_section);
+	if (!IS_ERR(funcs))
+		return funcs;
+	pr_warn("BTF: .BTF.func of module %s cannot be used: %ld\n", mod->name,
+		PTR_ERR(funcs));
 	return NULL;
 }
 #endif
@@ -271,57 +271,55 @@ static const struct btf_func_section *find_section(const struct btf_funcs *funcs
 	return NULL;
 }
 
-/* Return the number of the first entry of @sec that is not before @offset. */
-static u32 first_entry(const struct btf_funcs *funcs, const struct btf_func_section *sec,
-		       u32 offset)
+/* Return the first entry of @sec that is not before @offset, or its end. */
+static const struct btf_loc *first_entry(const struct btf_func_section *sec, u32 offset)
 {
-	u32 low = sec->first, high = sec->first + sec->nr, mid;
+	u32 low = 0, high = sec->nr, mid;
 
 	while (low < high) {
 		mid = low + (high - low) / 2;
-		if (funcs->entries[mid].offset < offset)
+		if (sec->locs[mid].offset < offset)
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	return low;
+	return sec->locs + low;
 }
 
-static const char *func_name(const struct btf *btf, u32 id)
-{
-	const struct btf_type *t = btf_type_by_id(btf, id);
+#define for_each_entry_at(loc, sec, addr)						\
+	for (loc = first_entry(sec, (addr) - (sec)->start);				\
+	     loc < (sec)->locs + (sec)->nr && loc->offset == (addr) - (sec)->start; loc++)
 
-	return t && btf_type_is_func(t) ? btf_name_by_offset(btf, t->name_off) : "";
+/* What is "void f(...)" in .BTF.func is not described. */
+static bool is_known(const struct btf *btf, u32 func_id)
+{
+	const struct btf_type *t = btf_type_by_id(btf, btf_type_by_id(btf, func_id)->type);
+
+	return t->type || btf_type_vlen(t) != 1 || btf_params(t)->type;
 }
 
 /* What the entries of an address say. */
 struct at_address {
-	u32 named;		/* entry of the symbol's name */
-	u32 other;		/* of another name of the function */
-	bool unknown;		/* what .BTF has for the name is wrong */
+	const struct btf_loc *named;	/* entry of the symbol's name */
+	const struct btf_loc *other;	/* of another name of the function, which is known */
 };
 
 static struct at_address look_up(const struct btf_funcs *funcs, unsigned long addr,
 				 const char *name)
 {
 	const struct btf_func_section *sec = find_section(funcs, addr);
+	const struct btf_type *t;
 	struct at_address at = {};
-	u32 i, offset, id;
+	const struct btf_loc *loc;
 
 	if (!sec)
 		return at;
-	offset = addr - sec->start;
-	for (i = first_entry(funcs, sec, offset);
-	     i < sec->first + sec->nr && funcs->entries[i].offset == offset; i++) {
-		id = funcs->entries[i].id;
-		if (id & BTF_FUNC_FILE)
-			continue;
-		if (!id)
-			at.unknown = true;
-		else if (!strcmp(func_name(funcs->btf, id & ~BTF_FUNC_OPTIMIZED), name))
-			at.named = id;
-		else if (!at.other)
-			at.other = id;
+	for_each_entry_at(loc, sec, addr) {
+		t = btf_type_by_id(funcs->btf, loc->func);
+		if (!strcmp(btf_name_by_offset(funcs->btf, t->name_off), name))
+			at.named = loc;
+		else if (!at.other && is_known(funcs->btf, loc->func))
+			at.other = loc;
 	}
 	return at;
 }
@@ -335,9 +333,9 @@ s32 btf_func_find_exact(const struct btf *owner, const char *name)
 	return id > 0 ? id : btf_find_by_name_kind(owner, name, BTF_KIND_FUNC);
 }
 
-static int set_func(struct btf_func *func, struct btf *btf, u32 id)
+static int set_func(struct btf_func *func, struct btf *btf, u32 id, bool optimized)
 {
-	const struct btf_type *t = btf_type_by_id(btf, id & ~BTF_FUNC_OPTIMIZED);
+	const struct btf_type *t = btf_type_by_id(btf, id);
 
 	if (!t || !btf_type_is_func(t))
 		return -ENOENT;
@@ -347,9 +345,9 @@ static int set_func(struct btf_func *func, struct btf *btf, u32 id)
 	btf_get(btf);
 	*func = (struct btf_func){
 		.btf = btf,
-		.id = id & ~BTF_FUNC_OPTIMIZED,
+		.id = id,
 		.proto = t,
-		.optimized = id & BTF_FUNC_OPTIMIZED,
+		.optimized = optimized,
 	};
 	return 0;
 }
@@ -361,18 +359,20 @@ static int set_func(struct btf_func *func, struct btf *btf, u32 id)
 int btf_funcs_find(const struct btf_funcs *funcs, struct btf *owner, unsigned long addr,
 		   const char *name, struct btf_func *func)
 {
+	const struct btf_loc *loc;
 	struct at_address at;
 	s32 exact;
 
 	if (!funcs)
 		return -ENODATA;
 	at = look_up(funcs, addr, name);
-	if (at.named)
-		return set_func(func, funcs->btf, at.named);
-	exact = btf_func_find_exact(owner, name);
+	if (at.named && !is_known(funcs->btf, at.named->func))
+		return -ENOENT;
+	exact = at.named ? 0 : btf_func_find_exact(owner, name);
 	if (exact > 0)
-		return at.unknown ? -ENOENT : set_func(func, owner, exact);
-	return at.other ? set_func(func, funcs->btf, at.other) : -ENOENT;
+		return set_func(func, owner, exact, false);
+	loc = at.named ?: at.other;
+	return loc ? set_func(func, funcs->btf, loc->func, loc->loc_proto) : -ENOENT;
 }
 
 /* Those of vmlinux are there for good, those of a module until unlock_funcs(). */
@@ -408,20 +408,27 @@ int btf_func_find(struct btf *owner, unsigned long addr, const char *name,
 	return ret;
 }
 
-/* The path of the file that the function at @addr is from, or "" */
+/*
+ * The path of the file that the function at @addr is from, or "". Where another file begins,
+ * there is an entry with its path. Of init code that is so for ambiguous names only.
+ */
 static const char *file_of(const struct btf_funcs *funcs, unsigned long addr)
 {
 	const struct btf_func_section *sec = find_section(funcs, addr);
-	u32 i;
+	const struct btf_loc *loc;
+	const char *file = NULL;
 
 	if (!sec)
 		return "";
-	for (i = first_entry(funcs, sec, addr - sec->start + 1); i > sec->first; i--) {
-		if (funcs->entries[i - 1].id & BTF_FUNC_FILE)
-			return btf_name_by_offset(funcs->btf,
-						  funcs->entries[i - 1].id & ~BTF_FUNC_FILE);
+	for (loc = first_entry(sec, addr - sec->start + 1); !file && loc > sec->locs;) {
+		struct btf_func func = { .btf = funcs->btf, .id = (--loc)->func };
+		u32 nr = 0;
+
+		if (!sec->files && loc->offset != addr - sec->start)
+			break;
+		file = btf_func_tag(&func, "file:", &nr);
 	}
-	return "";
+	return file ?: "";
 }
 
 /**
@@ -452,7 +459,7 @@ int btf_func_file(const struct btf *owner, unsigned long addr, char *file, size_
 /* Return .BTF.func that @funcs are from, or NULL. @funcs has a reference of it. */
 struct btf *btf_funcs_btf(const struct btf_funcs *funcs)
 {
-	return funcs && btf_func_owner(funcs->btf) ? funcs->btf : NULL;
+	return funcs ? funcs->btf : NULL;
 }
 
 /* Get .BTF.func of the object whose .BTF is @owner, or NULL. */
@@ -466,57 +473,43 @@ struct btf *btf_func_get_btf(const struct btf *owner)
 	return btf;
 }
 
-static unsigned long only_address(const struct btf_funcs *funcs, u32 id, bool *optimized)
+static int compare_ids(const void *a, const void *b)
+{
+	const struct btf_loc *la = a, *lb = b;
+
+	return la->func < lb->func ? -1 : la->func > lb->func;
+}
+
+static unsigned long address_of(const struct btf_funcs *funcs, u32 id, bool *optimized)
 {
 	const struct btf_func_section *sec = funcs->sections;
-	unsigned long addr = 0, start;
-	u32 i;
+	const struct btf_loc key = { .func = id }, *loc;
 
 	for (; sec < funcs->sections + funcs->nr_sections; sec++) {
-		for (i = sec->first; i < sec->first + sec->nr; i++) {
-			if ((funcs->entries[i].id & ~BTF_FUNC_OPTIMIZED) != id)
-				continue;
-			start = sec->start ? sec->start + funcs->entries[i].offset : 0;
-			if (!start || (addr && addr != start))
-				return 0;
-			addr = start;
-			*optimized |= funcs->entries[i].id & BTF_FUNC_OPTIMIZED;
-		}
+		loc = bsearch(&key, sec->locs, sec->nr, sizeof(key), compare_ids);
+		if (!loc)
+			continue;
+		*optimized = loc->loc_proto;
+		return sec->start ? sec->start + loc->offset : 0;
 	}
-	return addr;
+	return 0;
 }
 
 /*
- * Return the address of the function that FUNC @id of .BTF.func describes, or 0 if it
- * describes several. Init code is gone when the object has been initialized.
+ * Return the address of the function that FUNC @id of .BTF.func describes, or 0. Init code is
+ * gone when the object has been initialized.
  */
 unsigned long btf_func_address(const struct btf *btf, u32 id, bool *optimized)
 {
 	const struct btf *owner = btf_func_owner(btf);
 	const struct btf_funcs *funcs = lock_funcs(owner);
-	unsigned long addr;
+	unsigned long addr = 0;
 
 	*optimized = false;
-	addr = funcs && funcs->btf == btf ? only_address(funcs, id, optimized) : 0;
+	if (funcs && funcs->btf == btf && is_known(btf, id))
+		addr = address_of(funcs, id, optimized);
 	unlock_funcs(owner);
 	return addr;
-}
-
-static u32 lowest_id(const struct btf_funcs *funcs, unsigned long addr)
-{
-	const struct btf_func_section *sec = find_section(funcs, addr);
-	u32 i, offset, id, lowest = 0;
-
-	if (!sec)
-		return 0;
-	offset = addr - sec->start;
-	for (i = first_entry(funcs, sec, offset);
-	     i < sec->first + sec->nr && funcs->entries[i].offset == offset; i++) {
-		id = funcs->entries[i].id & ~BTF_FUNC_OPTIMIZED;
-		if (id && !(id & BTF_FUNC_FILE) && (!lowest || id < lowest))
-			lowest = id;
-	}
-	return lowest;
 }
 
 /* Return the lowest id of the FUNCs for the symbols at an address, or 0. */
@@ -524,10 +517,13 @@ u32 btf_func_first_id(const struct btf *btf, unsigned long addr)
 {
 	const struct btf *owner = btf_func_owner(btf);
 	const struct btf_funcs *funcs = lock_funcs(owner);
-	u32 id = funcs && funcs->btf == btf ? lowest_id(funcs, addr) : 0;
+	struct at_address at = {};
 
+	/* No symbol has an empty name. */
+	if (funcs && funcs->btf == btf)
+		at = look_up(funcs, addr, "");
 	unlock_funcs(owner);
-	return id;
+	return at.other ? at.other->func : 0;
 }
 
 /**

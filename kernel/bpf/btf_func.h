@@ -4,14 +4,17 @@
 
 struct btf;
 struct btf_funcs;
+struct btf_loc;
 
 /* See gen_btf_o() of scripts/gen-btf.sh. */
 extern char __start_BTF_func[], __stop_BTF_func[];
-extern char __start_BTF_func_index[], __stop_BTF_func_index[];
 
 /* In btf.c */
 struct btf *btf_parse_split(struct btf *base, const char *name, const void *data, u32 size,
 			    bool copy);
+
+/* In btf_func.c */
+bool btf_func_is_sorted(const struct btf_loc *locs, u32 nr, u32 size);
 
 /* For btf_func_attach.c */
 struct btf *btf_func_get_btf(const struct btf *owner);

@@ -6,7 +6,7 @@
  * name. So of several functions that share a name one can be reached, those of which
  * pahole wrote no FUNC cannot, and neither can clones as foo.isra.0().
  *
- * .BTF.func has FUNCs of just these, and the index tells where they are. Their ids go on
+ * .BTF.func has FUNCs of just these, and its LOCSECs tell where they are. Their ids go on
  * where those of the object's BTF end. So attach_btf_id may be one of these, too;
  * attach_btf_obj_fd is the object's BTF as ever, and so is the id that user space sees.
  *
@@ -23,7 +23,6 @@
 #include <linux/kallsyms.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
-#include <linux/slab.h>
 #include <linux/string.h>
 
 #include "btf_func.h"
@@ -79,13 +78,12 @@ static bool calls_function(const struct bpf_prog *prog)
 static u32 find_in_owner(const struct btf *btf, u32 id, bool whole)
 {
 	const char *name = btf_name_by_offset(btf, btf_type_by_id(btf, id)->name_off);
-	char *source = NULL;
+	char source[KSYM_NAME_LEN];
 	s32 exact;
 
 	if (!whole)
-		source = kstrndup(name, strcspn(name, "."), GFP_KERNEL);
-	exact = btf_func_find_exact(btf_func_owner(btf), source ?: name);
-	kfree(source);
+		strscpy(source, name, min(strcspn(name, ".") + 1, sizeof(source)));
+	exact = btf_func_find_exact(btf_func_owner(btf), whole ? name : source);
 	return exact > 0 ? exact : 0;
 }
 

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit tests of the search of FUNCs by address, and of the check of its index
+ * KUnit tests of the search of FUNCs by address, and of the check of the entries
  */
 #include <kunit/test.h>
 #include <linux/bpf.h>
 #include <linux/btf.h>
 #include <linux/btf_func.h>
-#include <linux/btf_func_index.h>
 #include <linux/fs.h>
 #include <linux/jiffies.h>
+#include <linux/kallsyms.h>
 #include <linux/string.h>
 
+#include "btf_func.h"
 #include "btf_func_test.h"
 
 static noinline __used int btf_func_same_name(int first, long second)
@@ -84,6 +85,8 @@ static void test_file(struct kunit *test)
 	check_file(test, (unsigned long)btf_func_same_name, "kernel/bpf/btf_func_test.c");
 	check_file(test, btf_func_test_other(), "kernel/bpf/btf_func_test_other.c");
 	check_file(test, (unsigned long)memset, "");
+	/* There are files of others in its section. */
+	check_file(test, kallsyms_lookup_name("start_kernel"), "");
 	check_file(test, (unsigned long)&jiffies, "");
 }
 
@@ -112,78 +115,31 @@ static void test_not_described(struct kunit *test)
 			-ENOENT);
 }
 
-/* An index of two sections, which have two entries and one */
-struct test_index {
-	struct btf_func_index head;
-	struct btf_func_section sections[2];
-	struct btf_func_entry entries[3];
-	char names[16];
-} __packed;
-
-static const struct test_index valid_index = {
-	.head = {
-		.magic = BTF_FUNC_INDEX_MAGIC,
-		.version = BTF_FUNC_INDEX_VERSION,
-		.nr_sections = 2,
-		.nr_entries = 3,
-		.str_len = 16,
-	},
-	.sections = {
-		{ .name = 0, .size = 0x100, .first = 0, .nr = 2 },
-		{ .name = 6, .size = 0x10, .first = 2, .nr = 1 },
-	},
-	.entries = { { .offset = 0x10, .id = 1 }, { .offset = 0xff, .id = 2 },
-		     { .offset = 0, .id = 0 } },
-	.names = ".text\0.exit.txt",
-};
-
-static void test_check(struct kunit *test)
+static void test_sorted(struct kunit *test)
 {
-	struct test_index *bad = kunit_kmalloc(test, sizeof(*bad), GFP_KERNEL);
+	static const struct btf_loc locs[] = {
+		{ .func = 2, .offset = 0 }, { .func = 3, .offset = 0x10 },
+		{ .func = 7, .offset = 0x10 }, { .func = 8, .offset = 0xff },
+	};
+	struct btf_loc bad[ARRAY_SIZE(locs)];
 
-	KUNIT_ASSERT_NOT_NULL(test, bad);
-	KUNIT_EXPECT_EQ(test, btf_func_index_check(&valid_index, sizeof(valid_index)), 0);
+	KUNIT_EXPECT_TRUE(test, btf_func_is_sorted(locs, ARRAY_SIZE(locs), 0x100));
+	KUNIT_EXPECT_TRUE(test, btf_func_is_sorted(locs, 0, 0));
+	KUNIT_EXPECT_FALSE(test, btf_func_is_sorted(locs, ARRAY_SIZE(locs), 0xff));
 
-#define EXPECT_BAD(field, value, err)						\
-	do {									\
-		*bad = valid_index;						\
-		bad->field = value;						\
-		KUNIT_EXPECT_EQ(test, btf_func_index_check(bad, sizeof(*bad)), err); \
+#define EXPECT_BAD(field, value)							\
+	do {										\
+		memcpy(bad, locs, sizeof(locs));					\
+		bad[2].field = value;							\
+		KUNIT_EXPECT_FALSE(test, btf_func_is_sorted(bad, ARRAY_SIZE(bad), 0x100)); \
 	} while (0)
 
-	EXPECT_BAD(head.magic, 0xeb9e, -EINVAL);
-	EXPECT_BAD(head.version, BTF_FUNC_INDEX_VERSION + 1, -EPROTO);
-	EXPECT_BAD(head.flags, 1, -EPROTO);
-	EXPECT_BAD(head.nr_sections, U32_MAX, -EINVAL);
-	EXPECT_BAD(head.nr_entries, U32_MAX, -EINVAL);
-	EXPECT_BAD(head.str_len, 15, -EINVAL);
-	EXPECT_BAD(names[15], 'x', -EINVAL);
-	EXPECT_BAD(sections[1].name, 16, -EINVAL);
-	EXPECT_BAD(sections[1].first, 1, -EINVAL);
-	EXPECT_BAD(sections[1].nr, 2, -EINVAL);
-	EXPECT_BAD(sections[1].nr, 0, -EINVAL);
-	EXPECT_BAD(sections[0].size, 0xff, -EINVAL);
-	EXPECT_BAD(entries[0].offset, 0x100, -EINVAL);
-	EXPECT_BAD(entries[1].offset, 0xf, -EINVAL);
+	EXPECT_BAD(func, 3);
+	EXPECT_BAD(func, 1);
+	EXPECT_BAD(func, 8);
+	EXPECT_BAD(offset, 0xf);
+	EXPECT_BAD(offset, 0x100);
 #undef EXPECT_BAD
-}
-
-static void test_check_truncated(struct kunit *test)
-{
-	struct btf_func_index *head = kunit_kmalloc(test, sizeof(*head), GFP_KERNEL);
-	size_t size;
-
-	KUNIT_ASSERT_NOT_NULL(test, head);
-	for (size = 0; size < sizeof(valid_index); size++)
-		KUNIT_EXPECT_EQ(test, btf_func_index_check(&valid_index, size), -EINVAL);
-
-	/* It may be empty. */
-	*head = (struct btf_func_index){
-		.magic = BTF_FUNC_INDEX_MAGIC,
-		.version = BTF_FUNC_INDEX_VERSION,
-	};
-	KUNIT_EXPECT_EQ(test, btf_func_index_check(head, sizeof(*head)), 0);
-	KUNIT_EXPECT_EQ(test, btf_func_index_check(head, sizeof(*head) - 1), -EINVAL);
 }
 
 static struct kunit_case btf_func_cases[] = {
@@ -191,8 +147,7 @@ static struct kunit_case btf_func_cases[] = {
 	KUNIT_CASE(test_same_name),
 	KUNIT_CASE(test_unique_name),
 	KUNIT_CASE(test_not_described),
-	KUNIT_CASE(test_check),
-	KUNIT_CASE(test_check_truncated),
+	KUNIT_CASE(test_sorted),
 	{}
 };
 

@@ -3,10 +3,8 @@
  * The BTF of a module's functions, and where their sections were loaded
  */
 #include <linux/btf_func.h>
-#include <linux/btf_func_index.h>
 #include <linux/module.h>
 #include <linux/string.h>
-#include <linux/unaligned.h>
 
 #include "internal.h"
 
@@ -27,9 +25,25 @@ static void *find_data(const struct load_info *info, const char *name, unsigned 
 	return NULL;
 }
 
-/* Return the address of a section, 0 if it was not loaded, or has no unique name. */
-static unsigned long find_text(const struct load_info *info, const char *name)
+/* Find .BTF.func, which is in memory while the module is loaded. */
+void module_find_btf_func(struct module *mod, const struct load_info *info)
 {
+	mod->btf_func_data = find_data(info, ".BTF.func", &mod->btf_func_size);
+	mod->btf_func_info = info;
+}
+
+/**
+ * module_btf_section - find a section of a module that is being loaded
+ * @mod: the module
+ * @name: of the section
+ * @size: gets its size in bytes
+ *
+ * Context: Process, while the module is coming.
+ * Return: its address; 0 if it was not loaded, or has no unique name.
+ */
+unsigned long module_btf_section(const struct module *mod, const char *name, u32 *size)
+{
+	const struct load_info *info = mod->btf_func_info;
 	unsigned long addr = 0;
 	unsigned int i;
 
@@ -40,34 +54,7 @@ static unsigned long find_text(const struct load_info *info, const char *name)
 		if (addr)
 			return 0;
 		addr = info->sechdrs[i].sh_addr;
+		*size = info->sechdrs[i].sh_size;
 	}
 	return addr;
-}
-
-/*
- * Find .BTF.func and .BTF.func_index, which are in memory while the module is loaded, and
- * write into the latter where each section of functions is now.
- */
-void module_find_btf_func(struct module *mod, const struct load_info *info)
-{
-	unsigned int size;
-	struct btf_func_index *index = find_data(info, ".BTF.func_index", &size);
-	struct btf_func_section *sec;
-	const char *names;
-	u32 i;
-
-	mod->btf_func_data = find_data(info, ".BTF.func", &mod->btf_func_size);
-	mod->btf_func_index = NULL;
-	if (!index)
-		return;
-	if (btf_func_index_check(index, size)) {
-		pr_warn("%s: ignoring .BTF.func_index, which is not valid\n", mod->name);
-		return;
-	}
-	sec = (void *)(index + 1);
-	names = (void *)sec + index->nr_sections * sizeof(*sec) +
-		index->nr_entries * sizeof(struct btf_func_entry);
-	for (i = 0; i < index->nr_sections; i++, sec++)
-		put_unaligned(find_text(info, names + sec->name), &sec->start);
-	mod->btf_func_index = index;
 }

@@ -2,9 +2,9 @@
 /*
  * Which of several functions of a name is from this source file?
  *
- * The function index of BTF has the paths of the source files: see kernel/bpf/btf_func.c.
+ * .BTF.func has the paths of the source files: see kernel/bpf/btf_func.c.
  * SYM@FILE is the function whose path ends with FILE, also if it is the only one of its name:
- * in another configuration there may be more. Without the index there are no paths.
+ * in another configuration there may be more. Without it there are no paths.
  */
 #include <linux/btf_func.h>
 #include <linux/cred.h>

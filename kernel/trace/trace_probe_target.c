@@ -115,6 +115,15 @@ static int parse_place(struct probe_target *target, char *text)
 	return 0;
 }
 
+/* No source file is named so. */
+static bool ends_with_offset(const char *file)
+{
+	const char *sign = strrchr(file, '+');
+	unsigned long offset;
+
+	return sign && !kstrtoul(sign + 1, 0, &offset);
+}
+
 /**
  * probe_target_parse - parse what a probe is on
  * @target: the result, for probe_target_free()
@@ -155,8 +164,16 @@ int probe_target_parse(struct probe_target *target, const char *spec, bool all)
 		trace_probe_log_err(0, BAD_PROBE_ADDR);
 		goto err;
 	}
-	if (at && (!target->symbol || !*target->file || probe_target_is_pattern(target))) {
+	if (at && (!target->symbol || probe_target_is_pattern(target))) {
+		trace_probe_log_err(at - target->buf, TARGET_NO_FILE);
+		goto err;
+	}
+	if (at && !*target->file) {
 		trace_probe_log_err(at - target->buf, TARGET_FILE);
+		goto err;
+	}
+	if (at && (strchr(target->symbol, '%') || ends_with_offset(target->file))) {
+		trace_probe_log_err(at - target->buf, TARGET_ORDER);
 		goto err;
 	}
 	return 0;
@@ -531,7 +548,7 @@ static int no_types(struct probe_types *types, int err)
 	return -ENOENT;
 }
 
-/* Find what the function index says of the function @name at @addr, as btf_func_find(). */
+/* Find what BTF says of the function @name at @addr, as btf_func_find(). */
 int probe_find_func(unsigned long addr, const char *name, struct btf_func *func, u32 *owner_id)
 {
 	struct btf *owner = btf_of_text(addr);
@@ -565,7 +582,7 @@ static void list_objects(struct probe_types *types, const struct probe_funcs *fu
 }
 
 /*
- * If BTF has no function index: the types of the function @name at @addr. @funcs are those
+ * If BTF has no addresses: the types of the function @name at @addr. @funcs are those
  * of that name.
  */
 static int types_by_name(unsigned long addr, const char *name, const struct probe_funcs *funcs,
@@ -677,8 +694,9 @@ int probe_target_types(struct probe_target *target, struct probe_types *types)
 	funcs = probe_target_funcs(target);
 	if (!funcs)
 		return no_types(types, TP_ERR_NO_BTF_ENTRY);
-	if (!funcs->nr_symbols && !probe_target_is_loaded(target))
-		return no_types(types, TP_ERR_MOD_NOT_LOADED);
+	if (!funcs->nr_symbols)
+		return no_types(types, probe_target_is_loaded(target) ? TP_ERR_BAD_PROBE_ADDR :
+							TP_ERR_MOD_NOT_LOADED);
 	if (funcs->nr_objects > 1) {
 		list_objects(types, funcs);
 		return no_types(types, TP_ERR_BTF_OBJECTS);
@@ -720,7 +738,7 @@ bool probe_param_has_name(const char *name)
 }
 
 /*
- * If BTF has no function index: find the prototype of the function @name at @addr. That
+ * If BTF has no addresses: find the prototype of the function @name at @addr. That
  * several have the name costs a search that sleeps, unless pahole has looked.
  */
 static void find_proto(unsigned long addr, const char *name, struct btf_func *func)

@@ -30,7 +30,7 @@ static noinline __noipa int sample_twice(int first, const char *second)
  * What compilers usually make of these, as they are called here only:
  *
  *   sample_cloned.constprop.0(count, flags)	@scale always has the same value
- *   sample_pieces.isra.0(flags, point->y)	@point is passed as what is read of it
+ *   sample_pieces.isra.0(point->y, flags)	@point is passed as what is read of it
  */
 static noinline long sample_cloned(long count, int scale, u8 flags)
 {

@@ -5,14 +5,17 @@
  * The kernel knows a function by its address, and so by its symbol. BTF has one FUNC of a
  * name, without an address: it is wrong, or missing, where several functions share the
  * name, where the compiler made a clone with other arguments, and where pahole took
- * another function's prototype, or none. For these this program writes
+ * another function's prototype, or none. For these this program writes .BTF.func, which is
+ * split BTF over the object's .BTF:
  *
- *   .BTF.func         split BTF over the object's .BTF: FUNC, FUNC_PROTO, and DECL_TAGs
- *                     "file:PATH"     the source file, where the name is ambiguous
- *                     "optimized"     the arguments are those of a clone: each in its
- *                                     register, and the return value is not known
- *                     "removed:NAME"  a parameter that is not passed, or in pieces
- *   .BTF.func_index   which of them is at which address
+ *   FUNC            has the name of the symbol, and a FUNC_PROTO of what is passed.
+ *                   "void NAME(...)": nothing is known
+ *   DECL_TAG        "file:PATH"     the source file, where the name is ambiguous, or
+ *                                   another file begins
+ *                   "removed:NAME"  a parameter that is not passed, or in pieces
+ *   LOC_PROTO       where the arguments are, if the compiler changed them; the return
+ *                   value is not known then
+ *   LOCSEC          which FUNC is at which address, sorted by both
  *
  * A function without an entry has the FUNC of its exact name in .BTF. That holds for
  * each because this program checks each, as it does again with --verify in the linked
@@ -37,8 +40,7 @@ static const char usage[] =
 	"Usage: btf_func [--btf FILE] [--btf_base FILE] [--source_dir DIR]... ELF\n"
 	"       btf_func --verify [--btf_base FILE] ELF\n"
 	"\n"
-	"Write ELF.BTF.func and ELF.BTF.func_index for vmlinux or a module, or check\n"
-	"these sections of ELF.\n"
+	"Write ELF.BTF.func for vmlinux or a module, or check this section of ELF.\n"
 	"\n"
 	"  --btf FILE       final BTF of ELF, if its section .BTF is not there yet\n"
 	"  --btf_base FILE  vmlinux, if ELF is a module\n"
@@ -65,12 +67,21 @@ static struct btf *load_func_btf(struct object *obj, struct btf *base)
 	size_t size;
 	void *data;
 
-	/* It is missing if the index is empty. */
 	data = object__section_data(obj, ".BTF.func", &size);
-	btf = data ? btf__new_split(data, size, base) : btf__new_empty_split(base);
+	if (!data)
+		fatal("%s: no section .BTF.func", obj->path);
+	btf = btf__new_split(data, size, base);
 	if (!btf)
 		fatal("%s: .BTF.func: %s", obj->path, strerror(errno));
 	return btf;
+}
+
+/* Readers that do not know the kinds for locations can pass over them. */
+static struct btf *new_func_btf(struct btf *base)
+{
+	LIBBPF_OPTS(btf_new_opts, opts, .base_btf = base, .add_layout = true);
+
+	return btf__new_empty_opts(&opts);
 }
 
 struct options {
@@ -97,7 +108,7 @@ static int run(const struct options *options, const char *path)
 	if (options->verify && !options->without_index)
 		func_btf = load_func_btf(&obj, btf);
 	else
-		func_btf = btf__new_empty_split(btf);
+		func_btf = new_func_btf(btf);
 	if (!func_btf)
 		fatal("%s: %s", path, strerror(errno));
 	types__init(&types, func_btf);

@@ -96,6 +96,9 @@ struct location {
 };
 
 #define ABI_REGS	6
+#define ABI_SP		7	/* rsp */
+
+extern const int abi_regs[ABI_REGS];	/* their numbers in DWARF */
 
 struct location function__param(struct function *func, Dwarf_Die *param);
 /*
@@ -124,6 +127,8 @@ struct argument {
 	char *name;
 	Dwarf_Die type;
 	bool has_type;		/* false: a register with no name, of type unsigned long */
+	int slot;		/* if @optimized: argument register, then word on the stack */
+	int words;		/* registers or words that it takes */
 };
 
 struct proto {
@@ -155,16 +160,30 @@ struct types {
 	unsigned int *next;
 };
 
+#define MAX_PARAMS	64
+
+unsigned int types__first(struct types *types, int kind, unsigned int a, unsigned int b);
+int types__added(struct types *types, int id);
+
+/* Types that may be of a kind without names, by what tells them apart: see hash_type() */
+#define for_each_type(types, id, t, kind, a, b)				\
+	for (id = types__first(types, kind, a, b);			\
+	     id && (t = btf__type_by_id((types)->btf, id));		\
+	     id = (types)->next[id])
+
 void types__init(struct types *types, struct btf *btf);
 void types__free(struct types *types);
 int types__find_base_func(struct types *types, const char *name);
 int types__word(struct types *types);
 const char *types__name(struct types *types, const struct btf_type *t);
 bool types__is_kind(struct types *types, const struct btf_type *t, int kind, const char *name);
+bool types__has_set_only(struct types *types, struct object *obj, const char *name);
 bool types__is_ambiguous(struct types *types, int kind, const char *name);
 int types__resolve(struct types *types, Dwarf_Die *die);
 int types__add_func(struct types *types, const struct proto *proto, const char *name,
 		    const char *file);
+int types__add_unknown(struct types *types, const char *name, const char *file);
+bool types__is_unknown(struct types *types, int func_id);
 
 /*
  * compare.c
@@ -185,13 +204,19 @@ enum difference {
 enum difference types__compare(struct types *types, const struct proto *proto, int func_id);
 
 /*
- * index.c: the two sections
+ * location.c: where arguments are
+ */
+
+int types__add_locations(struct types *types, const struct proto *proto);
+
+/*
+ * index.c: which function is at which address
  */
 
 struct index_entry {
 	struct place at;
-	unsigned int id;
-	bool optimized;
+	unsigned int func;		/* FUNC */
+	unsigned int loc_proto;		/* LOC_PROTO, or 0: as the ABI has it */
 };
 
 struct index {
@@ -199,7 +224,8 @@ struct index {
 	size_t nr;
 };
 
-void index__add(struct index *index, const struct place *at, unsigned int id, bool optimized);
+void index__add(struct index *index, const struct place *at, unsigned int func,
+		unsigned int loc_proto);
 void index__write(const struct index *index, struct object *obj, struct btf *btf);
 void index__read(struct index *index, struct object *obj, struct btf *btf);
 int index__resolve(const struct index *index, struct types *types, const struct symbol *sym);

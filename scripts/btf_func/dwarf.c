@@ -249,15 +249,16 @@ struct function *functions__of_symbol(struct functions *functions, const struct 
 	return named ?: code;
 }
 
+/* System V ABI, AMD64, 3.2.3 and figure 3.36: rdi, rsi, rdx, rcx, r8, r9 */
+const int abi_regs[ABI_REGS] = { 5, 4, 1, 2, 8, 9 };
+
 /* Which argument register, or -1 */
 static int abi_reg(Dwarf_Word dwarf_reg)
 {
-	/* System V ABI, AMD64, 3.2.3 and figure 3.36: rdi, rsi, rdx, rcx, r8, r9 */
-	static const int regs[ABI_REGS] = { 5, 4, 1, 2, 8, 9 };
 	int i;
 
 	for (i = 0; i < ABI_REGS; i++) {
-		if (regs[i] == dwarf_reg)
+		if (abi_regs[i] == dwarf_reg)
 			return i;
 	}
 	return -1;

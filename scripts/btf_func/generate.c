@@ -7,7 +7,6 @@
  */
 #include <string.h>
 
-#include "../../include/linux/btf_func_index.h"
 #include "btf_func.h"
 
 static void strip_dir(char *path, const char *dir)
@@ -58,21 +57,32 @@ static const char *cached_path(struct function *func)
 	return path;
 }
 
-static void add_func(struct index *index, struct types *types, const struct symbol *sym,
-		     const char *name, const struct proto *proto, struct function *func)
-{
-	const char *file = sym->ambiguous ? cached_path(func) : NULL;
-
-	index__add(index, &sym->at, types__add_func(types, proto, name, file), proto->optimized);
-}
-
 /* Of the symbols at one address */
 struct group {
-	bool unknown;		/* .BTF has a FUNC for one of which nothing is known */
 	const struct symbol *alias;	/* another name of this function: */
 	struct function *func;
 	struct function *any;		/* one of which the file is known */
+	const char *file;		/* where another file begins: to be told once */
 };
+
+static void add_entry(struct index *index, struct types *types, struct group *group,
+		      const struct symbol *sym, const char *name, const struct proto *proto,
+		      struct function *func)
+{
+	const char *file = group->file ?: sym->ambiguous ? cached_path(func) : NULL;
+	int id = types__add_func(types, proto, name, file);
+
+	index__add(index, &sym->at, id,
+		   proto->optimized ? types__add_locations(types, proto) : 0);
+	group->file = NULL;
+}
+
+static void add_unknown(struct index *index, struct types *types, struct group *group,
+			const struct symbol *sym)
+{
+	index__add(index, &sym->at, types__add_unknown(types, sym->name, group->file), 0);
+	group->file = NULL;
+}
 
 /*
  * Another name of the same function, as that of a system call. A clone is none, also if its
@@ -95,21 +105,18 @@ static void look_at(struct group *group, struct functions *functions, struct typ
 {
 	struct function *func;
 	struct proto proto;
-	int exact = types__find_base_func(types, sym->name);
 
-	if (!read_truth(functions, sym, &func, &proto)) {
-		group->unknown |= exact;
+	if (!read_truth(functions, sym, &func, &proto))
 		return;
-	}
 	group->any = group->any ?: func;
-	if (!exact && is_alias(sym, func)) {
+	if (!types__find_base_func(types, sym->name) && is_alias(sym, func)) {
 		group->alias = sym;
 		group->func = func;
 	}
 	proto__free(&proto);
 }
 
-static void add_named(struct object *obj, struct index *index, const struct group *group,
+static void add_named(struct object *obj, struct index *index, struct group *group,
 		      struct functions *functions, struct types *types, const struct symbol *sym)
 {
 	struct function *func;
@@ -117,55 +124,58 @@ static void add_named(struct object *obj, struct index *index, const struct grou
 	int exact = types__find_base_func(types, sym->name);
 	bool needed;
 
-	if (!read_truth(functions, sym, &func, &proto))
+	if (!read_truth(functions, sym, &func, &proto)) {
+		/*
+		 * What .BTF has for this name is another function, or was made up. What is
+		 * rarely run of one function may be empty, and another one begin there.
+		 */
+		if (exact || (symbol__is_cold(sym->name) && group->any))
+			add_unknown(index, types, group, sym);
 		return;
-	/*
-	 * The kernel denies and allows programs on functions by the FUNC in .BTF. Without it, one
-	 * that a set has could not be told from others.
-	 */
+	}
 	if (exact)
-		needed = group->unknown || sym->ambiguous ||
+		needed = group->file || sym->ambiguous ||
 			 types__compare(types, &proto, exact) != SAME;
 	else
-		needed = !is_alias(sym, func) && !object__has_btf_id(obj, sym->name);
+		needed = !is_alias(sym, func) && !types__has_set_only(types, obj, sym->name);
 	if (needed)
-		add_func(index, types, sym, sym->name, &proto, func);
+		add_entry(index, types, group, sym, sym->name, &proto, func);
 	proto__free(&proto);
 }
 
-/* An alias needs one FUNC at its address. That in .BTF will do if it is right. */
-static void add_alias(struct index *index, const struct group *group, struct types *types)
+/* An alias needs one FUNC at its address, that of the function. */
+static void add_alias(struct object *obj, struct index *index, struct group *group,
+		      struct types *types)
 {
 	const char *name = group->func->name;
-	int exact = types__find_base_func(types, name);
 	struct proto proto;
 
-	if (!proto__read(&proto, group->func, name))
+	if (types__has_set_only(types, obj, name) || !proto__read(&proto, group->func, name))
 		return;
-	if (exact && types__compare(types, &proto, exact) == SAME)
-		index__add(index, &group->alias->at, exact, false);
-	else
-		add_func(index, types, group->alias, name, &proto, group->func);
+	add_entry(index, types, group, group->alias, name, &proto, group->func);
 	proto__free(&proto);
 }
 
-/* Mark where functions of another file begin, or such as have none. */
-static void add_file(struct object *obj, struct index *index, const struct group *group,
-		     struct types *types, const struct place *at)
+/* Does another file begin here, or code of which it is not known? */
+static const char *file_mark(struct object *obj, const struct group *group,
+			     const struct place *at)
 {
-	static unsigned int last_sec, last;
-	int name = btf__add_str(types->btf, group->any ? cached_path(group->any) : "");
+	static unsigned int last_sec;
+	static char *last;
+	const char *path = group->any ? cached_path(group->any) : "";
+	bool other;
 
-	if (name < 0)
-		fatal("no memory for BTF");
-	/* The symbol of a section's end */
-	if (at->offset >= object__section_size(obj, at->sec))
-		return;
-	/* At the begin of a section it is none. */
-	if (name != (at->sec == last_sec ? last : 0))
-		index__add(index, at, BTF_FUNC_FILE | name, false);
+	/* The symbol of a section's end; code that is gone when somebody asks for it */
+	if (at->offset >= object__section_size(obj, at->sec) ||
+	    !strcmp(object__section_name(obj, at->sec), ".init.text") ||
+	    !strcmp(object__section_name(obj, at->sec), ".exit.text"))
+		return NULL;
+	/* At the begin of a section it is not known. */
+	other = strcmp(path, at->sec == last_sec ? last : "");
+	free(last);
+	last = xstrdup(path);
 	last_sec = at->sec;
-	last = name;
+	return other ? path : NULL;
 }
 
 void generate(struct object *obj, struct functions *functions, struct types *types,
@@ -175,17 +185,16 @@ void generate(struct object *obj, struct functions *functions, struct types *typ
 
 	for (; sym < last; sym = end) {
 		struct group group = {};
-		size_t before;
+		size_t before = index->nr;
 
 		for (end = sym; end < last && !place__cmp(&end->at, &sym->at); end++)
 			look_at(&group, functions, types, end);
-		add_file(obj, index, &group, types, &sym->at);
-		before = index->nr;
+		group.file = file_mark(obj, &group, &sym->at);
 		for (s = sym; s < end; s++)
 			add_named(obj, index, &group, functions, types, s);
 		if (group.alias && index->nr == before)
-			add_alias(index, &group, types);
-		if (group.unknown)
-			index__add(index, &sym->at, 0, false);
+			add_alias(obj, index, &group, types);
+		if (group.file)
+			add_unknown(index, types, &group, sym);
 	}
 }

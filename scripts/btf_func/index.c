@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The sections .BTF.func and .BTF.func_index: see include/linux/btf_func_index.h
+ * Which function is at which address: the LOCSECs of .BTF.func
  */
-#define _GNU_SOURCE	/* mempcpy() */
 #include <errno.h>
 #include <string.h>
 
-#include "../../include/linux/btf_func_index.h"
 #include "btf_func.h"
 
-void index__add(struct index *index, const struct place *at, unsigned int id, bool optimized)
+/* The LOCSEC for functions in ".text" is "func.text". */
+#define PREFIX	"func"
+
+void index__add(struct index *index, const struct place *at, unsigned int func,
+		unsigned int loc_proto)
 {
 	/* A power of two is full. */
 	if (!(index->nr & (index->nr - 1)))
@@ -17,8 +19,8 @@ void index__add(struct index *index, const struct place *at, unsigned int id, bo
 					  sizeof(*index->entries));
 	index->entries[index->nr++] = (struct index_entry){
 		.at = *at,
-		.id = id,
-		.optimized = optimized,
+		.func = func,
+		.loc_proto = loc_proto,
 	};
 }
 
@@ -60,108 +62,50 @@ static bool sections_have_names(const struct index *index, struct object *obj)
 		last = sec;
 		name = object__section_name(obj, sec);
 		if (section_of_name(obj, name) != sec) {
-			warn("%s: several sections %s: no .BTF.func_index", obj->path, name);
+			warn("%s: several sections %s: no .BTF.func", obj->path, name);
 			return false;
 		}
 	}
 	return true;
 }
 
-/* Write the entries, which are sorted by place, with the sections that they are in. */
-static void *pack(const struct index *index, struct object *obj, size_t *size)
+static int add_section(struct object *obj, struct btf *btf, unsigned int sec)
 {
-	struct btf_func_section *sections = NULL, *sec = NULL;
-	struct btf_func_entry *entries = xcalloc(index->nr, sizeof(*entries));
-	char *names = NULL;
-	const char *name;
-	struct btf_func_index head = {
-		.magic = BTF_FUNC_INDEX_MAGIC,
-		.version = BTF_FUNC_INDEX_VERSION,
-		.nr_entries = index->nr,
-	};
-	unsigned int last = 0;
-	char *data, *p;
-	size_t i;
+	const char *section = object__section_name(obj, sec);
+	char *name = xmalloc(strlen(PREFIX) + strlen(section) + 1);
+	int id;
 
-	for (i = 0; i < index->nr; i++) {
-		const struct index_entry *e = &index->entries[i];
-
-		if (e->at.sec != last) {
-			last = e->at.sec;
-			sections = xrealloc(sections, (head.nr_sections + 1) * sizeof(*sections));
-			sec = &sections[head.nr_sections++];
-			*sec = (struct btf_func_section){
-				.name = head.str_len,
-				.size = object__section_size(obj, last),
-				.first = i,
-			};
-			name = object__section_name(obj, last);
-			names = xrealloc(names, head.str_len + strlen(name) + 1);
-			strcpy(names + head.str_len, name);
-			head.str_len += strlen(name) + 1;
-		}
-		sec->nr++;
-		entries[i] = (struct btf_func_entry){
-			.offset = e->at.offset,
-			.id = e->id | (e->optimized ? BTF_FUNC_OPTIMIZED : 0),
-		};
-	}
-	*size = sizeof(head) + head.nr_sections * sizeof(*sections) +
-		index->nr * sizeof(*entries) + head.str_len;
-	data = xmalloc(*size);
-	p = mempcpy(data, &head, sizeof(head));
-	p = mempcpy(p, sections, head.nr_sections * sizeof(*sections));
-	p = mempcpy(p, entries, index->nr * sizeof(*entries));
-	if (names)
-		memcpy(p, names, head.str_len);
-	free(names);
-	free(sections);
-	free(entries);
-	return data;
+	sprintf(name, PREFIX "%s", section);
+	id = btf__add_locsec(btf, name);
+	free(name);
+	return id;
 }
 
 /*
- * Write both as files, for gen-btf.sh: ELF.BTF.func and ELF.BTF.func_index. An index
- * without entries is written, too: it says that .BTF is right for each function.
+ * Write BTF with the entries as a file for gen-btf.sh, ELF.BTF.func. They are sorted by place,
+ * and so are their FUNCs, as each has one of its own.
  */
 void index__write(const struct index *index, struct object *obj, struct btf *btf)
 {
+	const struct index_entry *e;
+	unsigned int size, sec = 0;
 	const void *raw;
-	unsigned int btf_size;
-	size_t size;
-	void *data;
+	int err = 0;
 
-	if (!sections_have_names(index, obj))
+	if (!index->nr || !sections_have_names(index, obj))
 		return;
-	data = pack(index, obj, &size);
-	raw = btf__raw_data(btf, &btf_size);
+	for (e = index->entries; e < index->entries + index->nr && err >= 0; e++) {
+		if (e->at.sec != sec) {
+			sec = e->at.sec;
+			err = add_section(obj, btf, sec);
+		}
+		if (err >= 0)
+			err = btf__add_locsec_loc(btf, e->func, e->loc_proto, e->at.offset);
+	}
+	raw = err < 0 ? NULL : btf__raw_data(btf, &size);
 	if (!raw)
 		fatal("%s: no memory for BTF", obj->path);
-	/* Without types and strings it would be no valid BTF. */
-	if (btf_size > sizeof(struct btf_header))
-		write_file(obj->path, ".BTF.func", raw, btf_size);
-	write_file(obj->path, ".BTF.func_index", data, size);
-	free(data);
-}
-
-/* Read the section of the object into aligned memory, to be freed. */
-static struct btf_func_index *read_section(struct object *obj)
-{
-	struct btf_func_index *head;
-	size_t size = 0;
-	void *data;
-
-	data = object__section_data(obj, ".BTF.func_index", &size);
-	if (!data)
-		fatal("%s: no section .BTF.func_index", obj->path);
-	head = xmalloc(size + sizeof(*head));
-	memcpy(head, data, size);
-	if (size < sizeof(*head) || head->magic != BTF_FUNC_INDEX_MAGIC ||
-	    head->version != BTF_FUNC_INDEX_VERSION || head->flags ||
-	    size != sizeof(*head) + head->nr_sections * sizeof(struct btf_func_section) +
-		    head->nr_entries * sizeof(struct btf_func_entry) + head->str_len)
-		fatal("%s: .BTF.func_index is not of this version, or truncated", obj->path);
-	return head;
+	write_file(obj->path, ".BTF.func", raw, size);
 }
 
 static bool is_func(struct btf *btf, unsigned int id)
@@ -171,49 +115,49 @@ static bool is_func(struct btf *btf, unsigned int id)
 	return t && btf_is_func(t);
 }
 
-/* Read what the object has, and check it as the kernel does. */
+static bool is_loc_proto(struct btf *btf, unsigned int id)
+{
+	const struct btf_type *t = btf__type_by_id(btf, id);
+
+	return !id || (t && btf_is_loc_proto(t));
+}
+
+/* Read the entries of a section, and check them as the kernel does. */
+static void read_section(struct index *index, struct object *obj, struct btf *btf,
+			 const struct btf_type *t)
+{
+	const char *name = btf__name_by_offset(btf, t->name_off) + strlen(PREFIX);
+	const struct btf_loc *loc = btf_locsec_locs(t), *end = loc + btf_vlen(t);
+	struct place at = { .sec = section_of_name(obj, name) };
+	unsigned int func = 0;
+
+	if (!at.sec)
+		fatal("%s: .BTF.func: no section %s", obj->path, name);
+	for (; loc < end; loc++) {
+		if (loc->offset < at.offset || loc->offset >= object__section_size(obj, at.sec))
+			fatal("%s: .BTF.func: entry %zu: wrong offset", obj->path, index->nr);
+		if (loc->func <= func || !is_func(btf, loc->func) ||
+		    !is_loc_proto(btf, loc->loc_proto))
+			fatal("%s: .BTF.func: entry %zu: wrong id", obj->path, index->nr);
+		at.offset = loc->offset;
+		func = loc->func;
+		index__add(index, &at, func, loc->loc_proto);
+	}
+}
+
+/* Read what the object has. */
 void index__read(struct index *index, struct object *obj, struct btf *btf)
 {
-	struct btf_func_index *head = read_section(obj);
-	const struct btf_func_section *sec;
-	const struct btf_func_entry *e;
-	const char *names;
-	unsigned int i, j;
+	unsigned int id = btf__type_cnt(btf__base_btf(btf));
+	const struct btf_type *t;
 
 	*index = (struct index){};
-	sec = (void *)(head + 1);
-	e = (void *)(sec + head->nr_sections);
-	names = (void *)(e + head->nr_entries);
-	if (head->str_len && names[head->str_len - 1])
-		fatal("%s: .BTF.func_index: names do not end", obj->path);
-	for (i = 0; i < head->nr_sections; i++) {
-		struct place at = {};
-
-		if (sec[i].name >= head->str_len)
-			fatal("%s: .BTF.func_index: section %u: wrong name", obj->path, i);
-		at.sec = section_of_name(obj, names + sec[i].name);
-		if (!at.sec)
-			fatal("%s: .BTF.func_index: no section %s", obj->path,
-			      names + sec[i].name);
-		if (sec[i].size != object__section_size(obj, at.sec))
-			fatal("%s: .BTF.func_index: section %u: wrong size", obj->path, i);
-		if (sec[i].first != index->nr || sec[i].nr > head->nr_entries - index->nr)
-			fatal("%s: .BTF.func_index: section %u: wrong entries", obj->path, i);
-		for (j = 0; j < sec[i].nr; j++, e++) {
-			if (e->offset < at.offset || e->offset >= sec[i].size)
-				fatal("%s: .BTF.func_index: entry %zu: wrong offset", obj->path,
-				      index->nr);
-			if (e->id & BTF_FUNC_FILE ?
-			    !btf__name_by_offset(btf, e->id & ~BTF_FUNC_FILE) :
-			    e->id && !is_func(btf, e->id & ~BTF_FUNC_OPTIMIZED))
-				fatal("%s: .BTF.func_index: entry %zu: wrong id", obj->path,
-				      index->nr);
-			at.offset = e->offset;
-			index__add(index, &at, e->id & ~BTF_FUNC_OPTIMIZED,
-				   e->id & BTF_FUNC_OPTIMIZED);
-		}
+	for (; id < btf__type_cnt(btf); id++) {
+		t = btf__type_by_id(btf, id);
+		if (btf_is_locsec(t) && !strncmp(btf__name_by_offset(btf, t->name_off), PREFIX,
+						 strlen(PREFIX)))
+			read_section(index, obj, btf, t);
 	}
-	free(head);
 }
 
 static const struct index_entry *first_at(const struct index *index, const struct place *at)
@@ -233,10 +177,9 @@ static const struct index_entry *first_at(const struct index *index, const struc
 /*
  * Find the FUNC of a symbol as the kernel does, in this order:
  *
- *  1. the entry of its address and its name
- *  2. none, if there is an entry of its address that says so
- *  3. what .BTF has for its name
- *  4. an entry of its address: the symbol is another name of that function
+ *  1. the entry of its address and its name; that may say that nothing is known
+ *  2. what .BTF has for its name
+ *  3. an entry of its address: the symbol is another name of that function
  *
  * Return its id, or 0: there is none.
  */
@@ -244,19 +187,14 @@ int index__resolve(const struct index *index, struct types *types, const struct 
 {
 	const struct index_entry *e = first_at(index, &sym->at), *end = index->entries + index->nr;
 	int exact = types__find_base_func(types, sym->name), alias = 0;
-	bool unknown = false;
+	bool unknown;
 
 	for (; e < end && !place__cmp(&e->at, &sym->at); e++) {
-		if (e->id & BTF_FUNC_FILE)
-			continue;
-		if (!e->id)
-			unknown = true;
-		else if (!strcmp(types__name(types, btf__type_by_id(types->btf, e->id)), sym->name))
-			return e->id;
-		else if (!alias)
-			alias = e->id;
+		unknown = types__is_unknown(types, e->func);
+		if (!strcmp(types__name(types, btf__type_by_id(types->btf, e->func)), sym->name))
+			return unknown ? 0 : e->func;
+		if (!alias && !unknown)
+			alias = e->func;
 	}
-	if (exact)
-		return unknown ? 0 : exact;
-	return alias;
+	return exact ?: alias;
 }

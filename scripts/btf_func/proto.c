@@ -200,6 +200,8 @@ static void read_passed(struct proto *proto, struct function *func, bool in_piec
 			sprintf(name, "__arg%d", i + 1);
 			arg->name = xstrdup(name);
 		}
+		arg->slot = i;
+		arg->words = i + 1 < slots.nr && slots.state[i + 1] == SECOND_WORD ? 2 : 1;
 	}
 }
 

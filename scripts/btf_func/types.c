@@ -60,6 +60,11 @@ static unsigned int hash_type(struct types *types, const struct btf_type *t)
 		if (!*name)
 			return hash_key(kind, name, t->size, btf_vlen(t));
 		break;
+	case BTF_KIND_LOC_PARAM:
+		return hash_key(kind, name, t->size, btf_loc_param(t)->values[0]);
+	case BTF_KIND_LOC_PROTO:
+		return hash_key(kind, name, btf_vlen(t),
+				btf_vlen(t) ? btf_loc_proto_params(t)[0] : 0);
 	}
 	return hash_key(kind, name, 0, 0);
 }
@@ -126,7 +131,13 @@ static int find_ref(struct types *types, int kind, const char *name, unsigned in
 	return 0;
 }
 
-static int added(struct types *types, int id)
+unsigned int types__first(struct types *types, int kind, unsigned int a, unsigned int b)
+{
+	return types->heads[hash_key(kind, "", a, b)];
+}
+
+/* Add a new type to those that are found. @id: as libbpf has returned it */
+int types__added(struct types *types, int id)
 {
 	if (id < 0)
 		fatal("no memory for BTF");
@@ -151,6 +162,22 @@ int types__find_base_func(struct types *types, const char *name)
 			found = id;
 	}
 	return found;
+}
+
+/*
+ * The kernel denies and allows programs on functions by the FUNC in .BTF, for a clone by that
+ * of the source. Without it, one that a set has could not be told from others.
+ */
+bool types__has_set_only(struct types *types, struct object *obj, const char *name)
+{
+	char *source = strndup(name, strcspn(name, "."));
+	bool only;
+
+	if (!source)
+		fatal("no memory");
+	only = object__has_btf_id(obj, source) && !types__find_base_func(types, source);
+	free(source);
+	return only;
 }
 
 bool types__is_ambiguous(struct types *types, int kind, const char *name)
@@ -182,12 +209,12 @@ static int resolve_int(struct types *types, Dwarf_Die *die)
 			return id;
 	}
 	if (encoding == DW_ATE_float)
-		return added(types, btf__add_float(types->btf, name, size));
+		return types__added(types, btf__add_float(types->btf, name, size));
 	if (encoding == DW_ATE_boolean)
 		flags = BTF_INT_BOOL;
 	else if (encoding == DW_ATE_signed || encoding == DW_ATE_signed_char)
 		flags = BTF_INT_SIGNED;
-	return added(types, btf__add_int(types->btf, name, size, flags));
+	return types__added(types, btf__add_int(types->btf, name, size, flags));
 }
 
 /* The type of a register */
@@ -206,7 +233,7 @@ int types__word(struct types *types)
 		if (types__is_kind(types, t, BTF_KIND_INT, name))
 			return id;
 	}
-	return added(types, btf__add_int(types->btf, name, 8, 0));
+	return types__added(types, btf__add_int(types->btf, name, 8, 0));
 }
 
 static int resolve_composite(struct types *types, Dwarf_Die *die)
@@ -233,7 +260,7 @@ static int resolve_composite(struct types *types, Dwarf_Die *die)
 	/* An unknown type: a pointer to it is one to void. */
 	if (!*name)
 		return 0;
-	return added(types, btf__add_fwd(types->btf, name, kind == BTF_KIND_UNION ?
+	return types__added(types, btf__add_fwd(types->btf, name, kind == BTF_KIND_UNION ?
 					 BTF_FWD_UNION : kind == BTF_KIND_ENUM ?
 					 BTF_FWD_ENUM : BTF_FWD_STRUCT));
 }
@@ -252,7 +279,7 @@ static int resolve_typedef(struct types *types, Dwarf_Die *die)
 			return id;
 	}
 	ref = target ? types__resolve(types, target) : 0;
-	return added(types, btf__add_typedef(types->btf, name, ref));
+	return types__added(types, btf__add_typedef(types->btf, name, ref));
 }
 
 #define DW_TAG_LLVM_annotation	0x6000
@@ -271,10 +298,10 @@ static int resolve_pointer(struct types *types, Dwarf_Die *die)
 			continue;
 		ref = id;
 		id = find_ref(types, BTF_KIND_TYPE_TAG, value, ref) ?:
-		     added(types, btf__add_type_tag(types->btf, value, ref));
+		     types__added(types, btf__add_type_tag(types->btf, value, ref));
 	}
 	return find_ref(types, BTF_KIND_PTR, "", id) ?:
-	       added(types, btf__add_ptr(types->btf, id));
+	       types__added(types, btf__add_ptr(types->btf, id));
 }
 
 static int resolve_modifier(struct types *types, Dwarf_Die *die)
@@ -287,10 +314,10 @@ static int resolve_modifier(struct types *types, Dwarf_Die *die)
 	if (id)
 		return id;
 	if (kind == BTF_KIND_CONST)
-		return added(types, btf__add_const(types->btf, ref));
+		return types__added(types, btf__add_const(types->btf, ref));
 	if (kind == BTF_KIND_VOLATILE)
-		return added(types, btf__add_volatile(types->btf, ref));
-	return added(types, btf__add_restrict(types->btf, ref));
+		return types__added(types, btf__add_volatile(types->btf, ref));
+	return types__added(types, btf__add_restrict(types->btf, ref));
 }
 
 static int resolve_array(struct types *types, Dwarf_Die *die)
@@ -304,7 +331,7 @@ static int resolve_array(struct types *types, Dwarf_Die *die)
 		if (btf_is_array(t) && btf_array(t)->type == ref && btf_array(t)->nelems == nr)
 			return id;
 	}
-	return added(types, btf__add_array(types->btf, types__word(types), ref, nr));
+	return types__added(types, btf__add_array(types->btf, types__word(types), ref, nr));
 }
 
 static int find_proto(struct types *types, int ret, int nr, const int *ids, const char **names)
@@ -340,10 +367,8 @@ static int add_proto(struct types *types, int ret, int nr, const int *ids, const
 		if (btf__add_func_param(types->btf, names[i], ids[i]))
 			id = -1;
 	}
-	return added(types, id);
+	return types__added(types, id);
 }
-
-#define MAX_PARAMS	64
 
 static int resolve_func_proto(struct types *types, Dwarf_Die *die)
 {
@@ -403,8 +428,17 @@ static void add_tag(struct types *types, int func_id, const char *key, const cha
 	char *tag = xmalloc(strlen(key) + strlen(value) + 1);
 
 	sprintf(tag, "%s%s", key, value);
-	added(types, btf__add_decl_tag(types->btf, tag, func_id, -1));
+	types__added(types, btf__add_decl_tag(types->btf, tag, func_id, -1));
 	free(tag);
+}
+
+static int add_func(struct types *types, const char *name, int proto, const char *file)
+{
+	int id = types__added(types, btf__add_func(types->btf, name, BTF_FUNC_STATIC, proto));
+
+	if (file)
+		add_tag(types, id, "file:", file);
+	return id;
 }
 
 /*
@@ -430,10 +464,25 @@ int types__add_func(struct types *types, const struct proto *proto, const char *
 		ids[i] = 0;
 	}
 	id = add_proto(types, ret, proto->nr + proto->variadic, ids, names);
-	id = added(types, btf__add_func(types->btf, name, BTF_FUNC_STATIC, id));
-	if (file)
-		add_tag(types, id, "file:", file);
+	id = add_func(types, name, id, file);
 	for (i = 0; i < proto->nr_removed; i++)
 		add_tag(types, id, "removed:", proto->removed[i]);
 	return id;
+}
+
+/* Add a function of which nothing is known, "void NAME(...)", and return its id. */
+int types__add_unknown(struct types *types, const char *name, const char *file)
+{
+	const char *no_name = "";
+	int dots = 0;
+
+	return add_func(types, name, add_proto(types, 0, 1, &dots, &no_name), file);
+}
+
+bool types__is_unknown(struct types *types, int func_id)
+{
+	const struct btf_type *t = btf__type_by_id(types->btf, func_id);
+
+	t = btf__type_by_id(types->btf, t->type);
+	return !t->type && btf_vlen(t) == 1 && !btf_params(t)->type;
 }

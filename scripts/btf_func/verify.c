@@ -44,7 +44,7 @@ static enum difference check(struct object *obj, struct functions *functions,
 	if (id > 0)
 		diff = types__compare(types, &proto, id);
 	else
-		diff = object__has_btf_id(obj, sym->name) ? SAME : NO_FUNC;
+		diff = types__has_set_only(types, obj, sym->name) ? SAME : NO_FUNC;
 	proto__free(&proto);
 	return diff;
 }

@@ -20,7 +20,7 @@ from perfbpf.paths import KERNELS, TOP
 TOOL = KERNELS["series"].path / "scripts/btf_func/btf_func"
 SUITE = "trixie-backports"
 META = "linux-image-cloud-amd64-dbg"
-SECTIONS = (".BTF.func", ".BTF.func_index")
+SECTION = ".BTF.func"
 
 
 def fetch(package: str, into: Path) -> Path:
@@ -60,21 +60,18 @@ def counts(text: str) -> tuple[int, int, int]:
 
 
 def judge(path: Path, scratch: Path, base: Path | None) -> tuple[int, int, int, int]:
-    """Write the sections of a copy, and verify it: symbols, mismatches with the index,
-    mismatches without, size of the sections in bytes."""
+    """Write the section of a copy, and verify it: symbols, mismatches with the index,
+    mismatches without, size of the section in bytes."""
     copy = scratch / path.name
     shutil.copy(path, copy)
     options = ["--btf_base", str(base)] if base else []
     run(*options, copy)
     _, without, _ = counts(run("--verify", "--without-index", *options, copy))
-    size = 0
-    for section in SECTIONS:
-        data = Path(f"{copy}{section}")
-        if data.exists() and data.stat().st_size:
-            size += data.stat().st_size
-            subprocess.run(["objcopy", "--add-section", f"{section}={data}", copy], check=True,
-                           stderr=subprocess.DEVNULL)
-        data.unlink(missing_ok=True)
+    data = Path(f"{copy}{SECTION}")
+    size = data.stat().st_size
+    subprocess.run(["objcopy", "--add-section", f"{SECTION}={data}", copy], check=True,
+                   stderr=subprocess.DEVNULL)
+    data.unlink()
     symbols, wrong, clones = counts(run("--verify", *options, copy))
     copy.unlink()
     assert clones == 0, path

@@ -23,6 +23,7 @@ from exports import (EXPORTS, PERF_DIR, SCRIPTS, Frame, Pprof, gecko, gecko_fram
                      script)
 from perfdata import Function, Line, Program, Sample
 from subject import perf_binary, run_perf
+from carriers import mmap2
 from viewers import FirefoxProfiler, pprof_top, read_pprof, read_speedscope
 from x86 import RET, mov
 
@@ -292,6 +293,18 @@ def test_no_chain(tmp_path: Path) -> None:
     assert values == {22: 3, 7: 1}
     lines = {line for name, _, line in gecko_frames(gecko(path)) if name.startswith("hash")}
     assert lines == {22, None}
+
+
+def test_no_chain_in_user(tmp_path: Path) -> None:
+    """So it is if that is code of a file, which has a mapping and no symbol."""
+    path = tmp_path / "perf.data"
+    user = Sample(USER_IP, misc=2)
+    pd.recording([], [user], before=[mmap2(USER_IP & ~0xfff, "/nonexistent")]).write(path)
+    profile = pprof(path)
+    mapping, = profile.raw["mapping"]
+    location, = profile.raw["location"]
+    assert profile.string(mapping["filename"]) == "/nonexistent"
+    assert (location["mappingId"], int(location["address"])) == (mapping["id"], USER_IP)
 
 
 def converted(*samples: dict[str, Any]) -> Any:

@@ -312,8 +312,8 @@ class Profile:
 
 def leaf_frame(event: Dict[str, Any]) -> Dict[str, Any]:
     """The only frame of a sample without a call chain."""
-    names = ("dso", "dso_bid", "dso_map_start", "dso_map_end", "map_pgoff", "source", "bpf_prog",
-             "bpf_func", "bpf_type")
+    names = ("dso", "dso_bid", "dso_map_start", "dso_map_end", "map_pgoff", "in_kernel", "source",
+             "bpf_prog", "bpf_func", "bpf_type")
     frame = {name: event[name] for name in names if name in event}
     if "symbol" in event:
         frame["sym"] = {"name": event["symbol"]}
