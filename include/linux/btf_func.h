@@ -2,6 +2,7 @@
 #ifndef _LINUX_BTF_FUNC_H
 #define _LINUX_BTF_FUNC_H
 
+#include <linux/err.h>
 #include <linux/errno.h>
 #include <linux/types.h>
 #include <uapi/linux/bpf.h>
@@ -11,6 +12,7 @@ struct bpf_prog;
 struct bpf_verifier_log;
 struct btf;
 struct btf_funcs;
+struct btf_loc_param;
 struct btf_type;
 struct load_info;
 struct module;
@@ -29,6 +31,71 @@ struct btf_func {
 	const struct btf_type	*proto;
 	bool			optimized;
 };
+
+/**
+ * struct btf_site - a place where a function was inlined
+ * @addr: of its first instruction there
+ * @func: id of the FUNC
+ * @loc_proto: id of the LOC_PROTO: where the parameters of the FUNC_PROTO are there; or 0
+ */
+struct btf_site {
+	unsigned long	addr;
+	u32		func;
+	u32		loc_proto;
+};
+
+/**
+ * struct btf_sites - the places where functions of a name were inlined
+ * @btf: BTF object of the ids
+ * @nr: number of places
+ * @sites: the places
+ */
+struct btf_sites {
+	struct btf	*btf;
+	u32		nr;
+	struct btf_site	sites[] __counted_by(nr);
+};
+
+/* The number that one or two values of a LOC_PARAM are */
+static inline s64 btf_loc_value(const u32 *values, u32 nr, bool is_signed)
+{
+	if (nr > 1)
+		return (u64)values[1] << 32 | values[0];
+	return is_signed ? (s64)(s32)values[0] : (s64)values[0];
+}
+
+#ifdef CONFIG_DEBUG_INFO_BTF_INLINE
+struct btf_sites *btf_func_sites(struct btf *owner, const char *name);
+const struct btf_loc_param *btf_site_param(const struct btf_sites *sites,
+					   const struct btf_site *site, u32 nr,
+					   const struct btf_type **type);
+void btf_sites_free(struct btf_sites *sites);
+
+/* For kernel/bpf/btf.c */
+struct btf_funcs *btf_sites_new_module(const struct module *mod, struct btf *owner);
+#else
+static inline struct btf_sites *btf_func_sites(struct btf *owner, const char *name)
+{
+	return ERR_PTR(-ENODATA);
+}
+
+static inline const struct btf_loc_param *btf_site_param(const struct btf_sites *sites,
+							 const struct btf_site *site, u32 nr,
+							 const struct btf_type **type)
+{
+	return NULL;
+}
+
+static inline void btf_sites_free(struct btf_sites *sites)
+{
+}
+
+static inline struct btf_funcs *btf_sites_new_module(const struct module *mod,
+						     struct btf *owner)
+{
+	return NULL;
+}
+#endif
 
 #ifdef CONFIG_DEBUG_INFO_BTF_FUNC
 int btf_func_find(struct btf *owner, unsigned long addr, const char *name,

@@ -34,21 +34,6 @@
 
 #include "btf_func.h"
 
-/* The FUNCs in a section, sorted by their ids and by offset */
-struct btf_func_section {
-	unsigned long		start;		/* 0: nobody asks for these */
-	u32			size;		/* in bytes */
-	u32			nr;
-	bool			files;		/* it is told where another file begins */
-	const struct btf_loc	*locs;
-};
-
-struct btf_funcs {
-	struct btf		*btf;
-	u32			nr_sections;
-	struct btf_func_section	sections[] __counted_by(nr_sections);
-};
-
 /**
  * btf_func_is_sorted - can these entries of a section be searched?
  * @locs: the entries
@@ -73,28 +58,35 @@ bool btf_func_is_sorted(const struct btf_loc *locs, u32 nr, u32 size)
 }
 
 /* "func.text" is the LOCSEC for functions in ".text". Return that name, or NULL. */
-static const char *func_section(const struct btf *btf, const struct btf_type *t)
+static const char *section_of(const struct btf *btf, const struct btf_type *t,
+			      const struct btf_funcs_kind *kind)
 {
 	const char *name;
 
 	if (!btf_type_is_locsec(t))
 		return NULL;
 	name = btf_name_by_offset(btf, t->name_off);
-	return strstarts(name, "func.") ? name + strlen("func") : NULL;
+	if (strstarts(name, kind->prefix))
+		name += strlen(kind->prefix);
+	else if (!kind->prefix_optional)
+		return NULL;
+	return *name == '.' ? name : NULL;
 }
 
 /* Where a section of vmlinux or of a module is, and its size */
 typedef unsigned long (*find_section_t)(const struct module *mod, const char *name, u32 *size);
 
 /* Are these FUNCs and LOC_PROTOs? The BTF may be that of another base. */
-static bool has_functions(const struct btf *btf, const struct btf_loc *locs, u32 nr)
+static bool has_functions(const struct btf *btf, const struct btf_loc *locs, u32 nr,
+			  const struct btf_funcs_kind *kind)
 {
 	const struct btf_type *t;
 	u32 i;
 
 	for (i = 0; i < nr; i++) {
 		t = btf_type_by_id(btf, locs[i].func);
-		if (!t || !btf_type_is_func(t) || locs[i].func < btf_nr_types(btf_base_btf(btf)))
+		if (!t || !btf_type_is_func(t) ||
+		    (kind->own && locs[i].func < btf_nr_types(btf_base_btf(btf))))
 			return false;
 		t = btf_type_by_id(btf, t->type);
 		if (!t || !btf_type_is_func_proto(t))
@@ -108,7 +100,8 @@ static bool has_functions(const struct btf *btf, const struct btf_loc *locs, u32
 
 /* Return the number of sections, and fill @funcs with them if it is not NULL. */
 static int read_sections(struct btf_funcs *funcs, const struct btf *btf,
-			 const struct module *mod, find_section_t find_section)
+			 const struct module *mod, find_section_t find_section,
+			 const struct btf_funcs_kind *kind)
 {
 	u32 id = btf_nr_types(btf_base_btf(btf)), nr = 0;
 	struct btf_func_section *sec;
@@ -117,8 +110,10 @@ static int read_sections(struct btf_funcs *funcs, const struct btf *btf,
 
 	for (; id < btf_nr_types(btf); id++) {
 		t = btf_type_by_id(btf, id);
-		name = func_section(btf, t);
+		name = section_of(btf, t, kind);
 		if (!name)
+			continue;
+		if (kind->kept_only && (!strcmp(name, ".init.text") || !strcmp(name, ".exit.text")))
 			continue;
 		if (funcs) {
 			sec = &funcs->sections[nr];
@@ -126,8 +121,8 @@ static int read_sections(struct btf_funcs *funcs, const struct btf *btf,
 			sec->locs = btf_locsec_locs(t);
 			sec->files = strcmp(name, ".init.text");
 			sec->start = find_section(mod, name, &sec->size);
-			if (sec->start && (!btf_func_is_sorted(sec->locs, sec->nr, sec->size) ||
-					   !has_functions(btf, sec->locs, sec->nr)))
+			if (sec->start && (!kind->is_sorted(sec->locs, sec->nr, sec->size) ||
+					   !has_functions(btf, sec->locs, sec->nr, kind)))
 				return -EINVAL;
 		}
 		nr++;
@@ -146,9 +141,9 @@ void btf_funcs_free(struct btf_funcs *funcs)
 
 /* The reference of @btf is used up. */
 static struct btf_funcs *funcs_new(struct btf *btf, const struct module *mod,
-				   find_section_t find_section)
+				   find_section_t find_section, const struct btf_funcs_kind *kind)
 {
-	int nr = read_sections(NULL, btf, mod, find_section);
+	int nr = read_sections(NULL, btf, mod, find_section, kind);
 	struct btf_funcs *funcs = kvzalloc_flex(*funcs, sections, nr);
 
 	if (!funcs) {
@@ -157,7 +152,7 @@ static struct btf_funcs *funcs_new(struct btf *btf, const struct module *mod,
 	}
 	funcs->btf = btf;
 	funcs->nr_sections = nr;
-	nr = read_sections(funcs, btf, mod, find_section);
+	nr = read_sections(funcs, btf, mod, find_section, kind);
 	if (nr < 0) {
 		btf_funcs_free(funcs);
 		return ERR_PTR(nr);
@@ -183,39 +178,59 @@ static unsigned long find_core_section(const struct module *mod, const char *nam
 	return 0;
 }
 
-static struct btf_funcs *parse_core(void)
+static struct btf_funcs *parse_core(const struct btf_core_funcs *core)
 {
 	struct btf *owner = bpf_get_btf_vmlinux(), *btf;
+	char name[MODULE_NAME_LEN];
 
 	if (IS_ERR_OR_NULL(owner))
 		return ERR_PTR(-ENODATA);
-	btf = btf_parse_split(owner, "vmlinux.func", __start_BTF_func,
-			      __stop_BTF_func - __start_BTF_func, false);
-	return IS_ERR(btf) ? ERR_CAST(btf) : funcs_new(btf, NULL, find_core_section);
+	snprintf(name, sizeof(name), "vmlinux.%s", core->kind->prefix);
+	btf = btf_parse_split(owner, name, core->start, core->stop - core->start, false);
+	return IS_ERR(btf) ? ERR_CAST(btf) :
+	       funcs_new(btf, NULL, find_core_section, core->kind);
 }
 
-/* NULL: not parsed yet */
-static struct btf_funcs *core_index;
-
-static const struct btf_funcs *core_funcs(void)
+/* Parse a section of vmlinux, once. Return NULL if it cannot be used. */
+const struct btf_funcs *btf_core_funcs(struct btf_core_funcs *core)
 {
 	static DEFINE_MUTEX(lock);
 	/* Pairs with smp_store_release() below. */
-	struct btf_funcs *funcs = smp_load_acquire(&core_index);
+	struct btf_funcs *funcs = smp_load_acquire(&core->funcs);
 
 	if (!funcs) {
 		guard(mutex)(&lock);
-		funcs = core_index;
+		funcs = core->funcs;
 		if (!funcs) {
-			funcs = parse_core();
+			funcs = parse_core(core);
 			if (IS_ERR(funcs))
-				pr_warn("BTF: .BTF.func of vmlinux cannot be used: %ld\n",
-					PTR_ERR(funcs));
+				pr_warn("BTF: .BTF.%s of vmlinux cannot be used: %ld\n",
+					core->kind->prefix, PTR_ERR(funcs));
+			/* There may be memory later. */
+			if (funcs == ERR_PTR(-ENOMEM))
+				return NULL;
 			/* Pairs with smp_load_acquire() above. */
-			smp_store_release(&core_index, funcs);
+			smp_store_release(&core->funcs, funcs);
 		}
 	}
 	return IS_ERR(funcs) ? NULL : funcs;
+}
+
+static const struct btf_funcs_kind func_kind = {
+	.prefix = "func",
+	.own = true,
+	.is_sorted = btf_func_is_sorted,
+};
+
+static const struct btf_funcs *core_funcs(void)
+{
+	static struct btf_core_funcs core = {
+		.kind = &func_kind,
+		.start = __start_BTF_func,
+		.stop = __stop_BTF_func,
+	};
+
+	return btf_core_funcs(&core);
 }
 
 /* From now on a search in the core kernel takes no lock. */
@@ -232,25 +247,31 @@ late_initcall(btf_func_init);
 
 #ifdef CONFIG_DEBUG_INFO_BTF_MODULES
 /*
- * Copy .BTF.func of a module that is being loaded. Without it its functions are searched by
- * name, so an error is only told.
+ * Copy a section of a module that is being loaded. Without it the module's functions are
+ * searched by name, so an error is only told.
  */
-struct btf_funcs *btf_funcs_new_module(const struct module *mod, struct btf *owner)
+struct btf_funcs *btf_module_funcs(const struct module *mod, struct btf *owner,
+				   const void *data, u32 size, const struct btf_funcs_kind *kind)
 {
 	char name[MODULE_NAME_LEN + 8];
 	struct btf_funcs *funcs;
 	struct btf *btf;
 
-	if (!mod->btf_func_data)
+	if (!data)
 		return NULL;
-	snprintf(name, sizeof(name), "%s.func", mod->name);
-	btf = btf_parse_split(owner, name, mod->btf_func_data, mod->btf_func_size, true);
-	funcs = IS_ERR(btf) ? ERR_CAST(btf) : funcs_new(btf, mod, module_btf_section);
+	snprintf(name, sizeof(name), "%s.%s", mod->name, kind->prefix);
+	btf = btf_parse_split(owner, name, data, size, true);
+	funcs = IS_ERR(btf) ? ERR_CAST(btf) : funcs_new(btf, mod, module_btf_section, kind);
 	if (!IS_ERR(funcs))
 		return funcs;
-	pr_warn("BTF: .BTF.func of module %s cannot be used: %ld\n", mod->name,
+	pr_warn("BTF: .BTF.%s of module %s cannot be used: %ld\n", kind->prefix, mod->name,
 		PTR_ERR(funcs));
 	return NULL;
+}
+
+struct btf_funcs *btf_funcs_new_module(const struct module *mod, struct btf *owner)
+{
+	return btf_module_funcs(mod, owner, mod->btf_func_data, mod->btf_func_size, &func_kind);
 }
 #endif
 

@@ -142,12 +142,87 @@ static void test_sorted(struct kunit *test)
 #undef EXPECT_BAD
 }
 
+#ifdef CONFIG_DEBUG_INFO_BTF_INLINE
+static __always_inline unsigned long btf_func_inlined(unsigned long first, int second)
+{
+	return (first ^ btf_func_test_other()) + second;
+}
+
+static noinline __used unsigned long btf_func_inlines(unsigned long value)
+{
+	return btf_func_inlined(value, 200);
+}
+
+static noinline __used unsigned long btf_func_inlines_too(unsigned long *value)
+{
+	return btf_func_inlined(*value, -40000);
+}
+
+static bool is_in(unsigned long addr, unsigned long func)
+{
+	unsigned long size, offset;
+
+	return kallsyms_lookup_size_offset(addr, &size, &offset) && addr - offset == func;
+}
+
+/* One place in each function, in any order */
+static void test_sites(struct kunit *test)
+{
+	struct btf *btf = bpf_get_btf_vmlinux();
+	const struct btf_loc_param *loc;
+	struct btf_sites *sites;
+	const struct btf_type *t;
+	bool in_first;
+	u32 i;
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, btf);
+	sites = btf_func_sites(btf, "btf_func_inlined");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, sites);
+	KUNIT_ASSERT_EQ(test, sites->nr, 2);
+	for (i = 0; i < 2; i++) {
+		in_first = is_in(sites->sites[i].addr, (unsigned long)btf_func_inlines);
+		KUNIT_EXPECT_NE(test, in_first, is_in(sites->sites[i].addr,
+						      (unsigned long)btf_func_inlines_too));
+		loc = btf_site_param(sites, &sites->sites[i], 1, &t);
+		KUNIT_ASSERT_NOT_NULL(test, loc);
+		KUNIT_EXPECT_EQ(test, loc->flags, BTF_LOC_PARAM_CONST);
+		KUNIT_EXPECT_EQ(test, (int)btf_loc_value(loc->values, btf_type_vlen(t), false),
+				in_first ? 200 : -40000);
+		KUNIT_EXPECT_NULL(test, btf_site_param(sites, &sites->sites[i], 2, &t));
+	}
+	btf_sites_free(sites);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(btf_func_sites(btf, "no_such_function")), -ENOENT);
+}
+
+static void test_sites_sorted(struct kunit *test)
+{
+	static const struct btf_loc good[] = {
+		{ .func = 2, .offset = 0x20 }, { .func = 7, .offset = 0 },
+		{ .func = 7, .offset = 0x10 }, { .func = 7, .offset = 0x10 },
+	};
+	static const struct btf_loc bad[][2] = {
+		{ { .func = 7 }, { .func = 2, .offset = 1 } },
+		{ { .func = 7, .offset = 2 }, { .func = 7, .offset = 1 } },
+		{ { .func = 7 }, { .func = 8, .offset = 0x30 } },
+	};
+	int i;
+
+	KUNIT_EXPECT_TRUE(test, btf_sites_are_sorted(good, ARRAY_SIZE(good), 0x30));
+	for (i = 0; i < ARRAY_SIZE(bad); i++)
+		KUNIT_EXPECT_FALSE(test, btf_sites_are_sorted(bad[i], 2, 0x30));
+}
+#endif
+
 static struct kunit_case btf_func_cases[] = {
 	KUNIT_CASE(test_file),
 	KUNIT_CASE(test_same_name),
 	KUNIT_CASE(test_unique_name),
 	KUNIT_CASE(test_not_described),
 	KUNIT_CASE(test_sorted),
+#ifdef CONFIG_DEBUG_INFO_BTF_INLINE
+	KUNIT_CASE(test_sites),
+	KUNIT_CASE(test_sites_sorted),
+#endif
 	{}
 };
 

@@ -25,10 +25,11 @@ static void *find_data(const struct load_info *info, const char *name, unsigned 
 	return NULL;
 }
 
-/* Find .BTF.func, which is in memory while the module is loaded. */
+/* Find .BTF.func and .BTF.inline, which are in memory while the module is loaded. */
 void module_find_btf_func(struct module *mod, const struct load_info *info)
 {
 	mod->btf_func_data = find_data(info, ".BTF.func", &mod->btf_func_size);
+	mod->btf_inline_data = find_data(info, ".BTF.inline", &mod->btf_inline_size);
 	mod->btf_func_info = info;
 }
 

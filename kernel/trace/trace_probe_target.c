@@ -127,7 +127,7 @@ static bool ends_with_offset(const char *file)
 /**
  * probe_target_parse - parse what a probe is on
  * @target: the result, for probe_target_free()
- * @spec: [MOD:]SYM[+OFF][@FILE][%return] or ADDR[%return]
+ * @spec: [MOD:]SYM[+OFF][@FILE][%return], ADDR[%return] or [MOD:]SYM%inline
  * @all: is it on all functions SYM?
  *
  * Logs errors at the argument that trace_probe_log_set_index() has set.
@@ -147,12 +147,13 @@ int probe_target_parse(struct probe_target *target, const char *spec, bool all)
 	at = strchr(text, '@');
 	percent = at ? strrchr(at, '%') : strchr(text, '%');
 	if (percent) {
-		if (strcmp(percent, "%return")) {
+		target->is_return = !strcmp(percent, "%return");
+		target->is_inline = !strcmp(percent, "%inline");
+		if (!target->is_return && !target->is_inline) {
 			trace_probe_log_err(percent - text, BAD_ADDR_SUFFIX);
 			goto err;
 		}
 		*percent = '\0';
-		target->is_return = true;
 	}
 
 	if (at) {
@@ -162,6 +163,11 @@ int probe_target_parse(struct probe_target *target, const char *spec, bool all)
 	text = split_module(target, text);
 	if (!text || parse_place(target, text)) {
 		trace_probe_log_err(0, BAD_PROBE_ADDR);
+		goto err;
+	}
+	if (target->is_inline && (all || at || !target->symbol || target->offset ||
+				  probe_target_is_pattern(target))) {
+		trace_probe_log_err(percent - target->buf, TARGET_INLINE);
 		goto err;
 	}
 	if (at && (!target->symbol || probe_target_is_pattern(target))) {
@@ -217,6 +223,8 @@ DEFINE_FREE(free_funcs, struct probe_funcs *, free_funcs(_T))
 void probe_target_free(struct probe_target *target)
 {
 	free_funcs(target->funcs);
+	btf_sites_free(target->sites);
+	module_put(target->sites_module);
 	kfree(target->buf);
 	*target = (struct probe_target){};
 }
@@ -233,6 +241,13 @@ char *probe_target_name(const struct probe_target *target)
 	if (!target->module || probe_target_is_core(target))
 		return kstrdup(target->symbol, GFP_KERNEL);
 	return kasprintf(GFP_KERNEL, "%s:%s", target->module, target->symbol);
+}
+
+/* [MOD:]SYM%inline, to be freed, or NULL if there is no memory. */
+char *probe_target_inline(const struct probe_target *target)
+{
+	return kasprintf(GFP_KERNEL, "%s%s%s%%inline", target->module ?: "",
+			 target->module ? ":" : "", target->symbol);
 }
 
 /* From this version on pahole leaves out functions whose prototypes differ. */
@@ -364,6 +379,20 @@ int probe_target_check(struct probe_target *target)
 	if (funcs->nr_symbols > 1)
 		return -EADDRNOTAVAIL;
 	return funcs->nr_symbols ? 0 : -ENOENT;
+}
+
+/* Log that there is no such function; it may be one that was inlined everywhere. */
+void probe_target_log_missing(struct probe_target *target)
+{
+	const struct probe_funcs *funcs = target->symbol ? probe_target_funcs(target) : NULL;
+	char detail[32];
+
+	if (!funcs || funcs->nr_symbols || probe_target_find_sites(target)) {
+		trace_probe_log_err(0, BAD_PROBE_ADDR);
+		return;
+	}
+	snprintf(detail, sizeof(detail), "%u places", target->sites->nr);
+	__trace_probe_log_err(0, TP_ERR_TARGET_INLINED, detail);
 }
 
 /* The address of a target, which is the first one if it has several; 0: it has none. */
@@ -710,6 +739,73 @@ int probe_target_types(struct probe_target *target, struct probe_types *types)
 	return types_in_object(funcs->nr ? funcs->addrs[0] : funcs->first, target->symbol, types);
 }
 
+/* The BTF of the object whose inlined functions a target may mean, or NULL */
+static struct btf *btf_of_sites(const struct probe_target *target)
+{
+	struct btf *btf;
+
+	if (target->sites_module)
+		return btf_get_module_btf(target->sites_module);
+	if (target->module && !probe_target_is_core(target))
+		return NULL;
+	btf = bpf_get_btf_vmlinux();
+	if (IS_ERR_OR_NULL(btf))
+		return NULL;
+	btf_get(btf);
+	return btf;
+}
+
+/**
+ * probe_target_find_sites - find where the function of a target was inlined
+ * @target: a target with a symbol; it keeps the result, and the module
+ *
+ * Without MOD these are the places in the core kernel.
+ * Context: Process. May sleep.
+ * Return: 0; -ENOENT: it was not inlined; -ENODATA: it is not known where, as the object was
+ * built without CONFIG_DEBUG_INFO_BTF_INLINE; -ENOMEM.
+ */
+int probe_target_find_sites(struct probe_target *target)
+{
+	struct btf_sites *sites;
+	struct btf *btf;
+
+	if (target->sites)
+		return 0;
+	if (!target->sites_module)
+		target->sites_module = probe_target_get_module(target);
+	btf = btf_of_sites(target);
+	if (!btf)
+		return -ENODATA;
+	sites = btf_func_sites(btf, target->symbol);
+	btf_put(btf);
+	if (IS_ERR(sites))
+		return PTR_ERR(sites);
+	target->sites = sites;
+	return 0;
+}
+
+/**
+ * probe_site_types - find the prototype of a function that was inlined
+ * @target: the target, whose places were found
+ * @site: one of these
+ * @types: the result. Its BTF is to be put.
+ *
+ * Context: Process.
+ */
+void probe_site_types(struct probe_target *target, const struct btf_site *site,
+		      struct probe_types *types)
+{
+	struct btf *btf = target->sites->btf;
+
+	*types = (struct probe_types){
+		.func.btf = btf,
+		.func.id = site->func,
+		.func.proto = btf_type_by_id(btf, btf_type_by_id(btf, site->func)->type),
+		.owner_id = btf_obj_id(btf),
+	};
+	btf_get(btf);
+}
+
 /**
  * probe_target_btf - get the BTF of the object that a target is in
  * @target: the target
@@ -722,6 +818,8 @@ struct btf *probe_target_btf(struct probe_target *target)
 	const struct probe_funcs *funcs;
 	unsigned long addr;
 
+	if (target->is_inline)
+		return btf_of_sites(target);
 	if (target->symbol && !target->file) {
 		funcs = probe_target_funcs(target);
 		if (!funcs || funcs->nr_objects > 1)

@@ -20,6 +20,8 @@ struct module;
  * A kprobe without a module is in the core kernel, or in a module if the core kernel
  * has no such symbol. An fprobe is on all functions SYM, which may be a glob pattern.
  * With FILE, the end of its source's path, it is on one function.
+ *
+ * [MOD:]SYM%inline is on each place where the function was inlined.
  */
 struct probe_target {
 	const char	*module;	/* MOD, or NULL */
@@ -28,9 +30,12 @@ struct probe_target {
 	unsigned long	addr;		/* ADDR, or that of SYM[+OFF]@FILE */
 	unsigned long	offset;		/* OFF in bytes */
 	bool		is_return;	/* has %return */
+	bool		is_inline;	/* has %inline */
 	bool		all;		/* is on all functions SYM */
 	char		*buf;
 	struct probe_funcs *funcs;	/* that were found */
+	struct btf_sites *sites;	/* where it was inlined */
+	struct module	*sites_module;	/* in which module, or NULL */
 };
 
 /* The functions of a name, in the order of the search: first the core kernel's. */
@@ -58,7 +63,9 @@ bool probe_target_is_core(const struct probe_target *target);
 bool probe_target_is_pattern(const struct probe_target *target);
 bool probe_target_is_loaded(const struct probe_target *target);
 char *probe_target_name(const struct probe_target *target);
+char *probe_target_inline(const struct probe_target *target);
 int probe_target_check(struct probe_target *target);
+void probe_target_log_missing(struct probe_target *target);
 unsigned long probe_target_address(struct probe_target *target);
 char *probe_addr_name(unsigned long addr);
 struct probe_funcs *probe_target_funcs(struct probe_target *target);
@@ -107,6 +114,9 @@ void probe_target_log_ambiguous(struct probe_target *target);
 int probe_find_func(unsigned long addr, const char *name, struct btf_func *func, u32 *owner_id);
 void probe_list_funcs(char *detail, int size, const struct probe_funcs *funcs);
 int probe_target_types(struct probe_target *target, struct probe_types *types);
+int probe_target_find_sites(struct probe_target *target);
+void probe_site_types(struct probe_target *target, const struct btf_site *site,
+		      struct probe_types *types);
 struct btf *probe_target_btf(struct probe_target *target);
 bool probe_param_has_name(const char *name);
 const struct btf_type *probe_addr_proto(unsigned long addr, struct btf **btf_p);
@@ -114,6 +124,11 @@ const struct btf_type *probe_addr_proto(unsigned long addr, struct btf **btf_p);
 static inline bool probe_param_has_name(const char *name)
 {
 	return false;
+}
+
+static inline int probe_target_find_sites(struct probe_target *target)
+{
+	return -ENODATA;
 }
 #endif
 

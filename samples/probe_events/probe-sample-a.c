@@ -130,6 +130,22 @@ static noinline __noipa int sample_many(int a, int b, int c, int d, int e, struc
 	return a + b + c + d + e + f.second + g + h.second;
 }
 
+/* Inlined, with its arguments elsewhere each time. The last one is not used. */
+static __always_inline int sample_inlined(int number, struct sample_point *point, long unused)
+{
+	return sample_same(number, point) + point->x;
+}
+
+static noinline __noipa int sample_inlines(int number, struct sample_point *point)
+{
+	return sample_inlined(number, point, number * 12345L);
+}
+
+static noinline __noipa int sample_inlines_twice(struct sample_point *points)
+{
+	return sample_inlined(40000, &points[0], 200) + sample_inlined(-40000, &points[1], -200);
+}
+
 static void sample_run_tables(void)
 {
 	struct sample_point more[] = { { .x = 71, .y = 72 }, { .x = 73, .y = 74 } };
@@ -149,6 +165,8 @@ static void sample_run_tables(void)
 
 	sample_table(&all.table);
 	sample_many(91, 92, 93, 94, 95, pair, 97, pair);
+	sample_inlines(-5, &more[1]);
+	sample_inlines_twice(more);
 }
 
 static void sample_run(void)

@@ -20,6 +20,10 @@
  * A function without an entry has the FUNC of its exact name in .BTF. That holds for
  * each because this program checks each, as it does again with --verify in the linked
  * file.
+ *
+ * With --inline it writes .BTF.inline instead, also split BTF over the object's .BTF: where
+ * functions were inlined, and where their parameters are there. A FUNC in it is the
+ * source's function, with all its parameters.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -37,11 +41,13 @@ bool verbose;
 const char *source_dirs[8];
 
 static const char usage[] =
-	"Usage: btf_func [--btf FILE] [--btf_base FILE] [--source_dir DIR]... ELF\n"
-	"       btf_func --verify [--btf_base FILE] ELF\n"
+	"Usage: btf_func [--inline] [--btf FILE] [--btf_base FILE] [--source_dir DIR]... ELF\n"
+	"       btf_func [--inline] --verify [--btf_base FILE] ELF\n"
 	"\n"
-	"Write ELF.BTF.func for vmlinux or a module, or check this section of ELF.\n"
+	"Write ELF.BTF.func or ELF.BTF.inline for vmlinux or a module, or check this section\n"
+	"of ELF.\n"
 	"\n"
+	"  --inline         where functions were inlined, .BTF.inline\n"
 	"  --btf FILE       final BTF of ELF, if its section .BTF is not there yet\n"
 	"  --btf_base FILE  vmlinux, if ELF is a module\n"
 	"  --source_dir DIR source files are named relative to it\n"
@@ -77,60 +83,112 @@ static struct btf *load_func_btf(struct object *obj, struct btf *base)
 }
 
 /* Readers that do not know the kinds for locations can pass over them. */
-static struct btf *new_func_btf(struct btf *base)
+static struct btf *new_btf(struct btf *base)
 {
 	LIBBPF_OPTS(btf_new_opts, opts, .base_btf = base, .add_layout = true);
+	struct btf *btf = btf__new_empty_opts(&opts);
 
-	return btf__new_empty_opts(&opts);
+	if (!btf)
+		fatal("no memory for BTF");
+	return btf;
+}
+
+static const void *raw_data(const struct btf *btf, unsigned int *size)
+{
+	const void *data = btf__raw_data(btf, size);
+
+	if (!data)
+		fatal("no memory for BTF");
+	return data;
 }
 
 struct options {
 	const char *btf;
 	const char *base;
+	bool inlined;
 	bool verify;
 	bool without_index;
 };
 
-static int run(const struct options *options, const char *path)
+/* Return how many functions would be found with a wrong prototype. */
+static int run_func(const struct options *options, struct object *obj, struct btf *btf,
+		    struct functions *functions)
 {
-	struct btf *base, *btf, *func_btf;
-	struct functions functions;
+	bool read = options->verify && !options->without_index;
+	struct btf *func_btf = read ? load_func_btf(obj, btf) : new_btf(btf);
 	struct index index = {};
-	struct object obj;
 	struct types types;
-	int wrong = 0;
+	unsigned int size;
+	const void *data;
+	int wrong;
 
-	base = options->base ? load_btf(options->base, NULL) : NULL;
-	btf = load_btf(options->btf ?: path, base);
-	object__open(&obj, path);
-	functions__read(&functions, &obj);
-
-	if (options->verify && !options->without_index)
-		func_btf = load_func_btf(&obj, btf);
-	else
-		func_btf = new_func_btf(btf);
-	if (!func_btf)
-		fatal("%s: %s", path, strerror(errno));
 	types__init(&types, func_btf);
-
-	if (options->verify) {
-		if (!options->without_index)
-			index__read(&index, &obj, func_btf);
-	} else {
-		generate(&obj, &functions, &types, &index);
-		index__write(&index, &obj, func_btf);
+	if (read)
+		index__read(&index, obj, func_btf);
+	if (!options->verify) {
+		generate(obj, functions, &types, &index);
+		if (index__add_sections(&index, obj, func_btf, KIND_FUNC)) {
+			data = raw_data(func_btf, &size);
+			object__write(obj, ".BTF.func", data, size);
+		}
 	}
-	wrong = verify(&obj, &functions, &types, &index,
-		       !options->without_index || verbose, options->verify || verbose);
-
+	wrong = verify(obj, functions, &types, &index, !options->without_index || verbose,
+		       options->verify || verbose);
 	types__free(&types);
 	btf__free(func_btf);
 	free(index.entries);
+	return options->without_index ? 0 : wrong;
+}
+
+/* Return whether the section is another one than the debug information makes. */
+static int run_inline(const struct options *options, struct object *obj, struct btf *btf,
+		      struct functions *functions)
+{
+	struct btf *inline_btf = new_btf(btf);
+	struct index index = {};
+	unsigned int size = 0;
+	const void *data = NULL;
+	struct sites sites;
+	struct types types;
+	int wrong = 0;
+
+	types__init(&types, inline_btf);
+	sites__read(&sites, obj, functions);
+	sites__generate(&sites, &types, &index);
+	if (index__add_sections(&index, obj, inline_btf, KIND_INLINE))
+		data = raw_data(inline_btf, &size);
+	if (options->verify)
+		wrong = verify_inline(obj, &sites, data, size);
+	else if (data)
+		object__write(obj, ".BTF.inline", data, size);
+	if (options->verify || verbose)
+		sites__print(&sites, obj);
+	types__free(&types);
+	btf__free(inline_btf);
+	free(index.entries);
+	sites__free(&sites);
+	return wrong;
+}
+
+static int run(const struct options *options, const char *path)
+{
+	struct btf *base = options->base ? load_btf(options->base, NULL) : NULL;
+	struct btf *btf = load_btf(options->btf ?: path, base);
+	struct functions functions;
+	struct object obj;
+	int wrong;
+
+	object__open(&obj, path);
+	functions__read(&functions, &obj);
+	if (options->inlined)
+		wrong = run_inline(options, &obj, btf, &functions);
+	else
+		wrong = run_func(options, &obj, btf, &functions);
 	functions__free(&functions);
 	object__close(&obj);
 	btf__free(btf);
 	btf__free(base);
-	return wrong && !options->without_index;
+	return wrong;
 }
 
 int main(int argc, char **argv)
@@ -139,6 +197,7 @@ int main(int argc, char **argv)
 		{ "btf", required_argument, NULL, 'b' },
 		{ "btf_base", required_argument, NULL, 'B' },
 		{ "source_dir", required_argument, NULL, 's' },
+		{ "inline", no_argument, NULL, 'i' },
 		{ "verify", no_argument, NULL, 'V' },
 		{ "without-index", no_argument, NULL, 'w' },
 		{ "verbose", no_argument, NULL, 'v' },
@@ -160,6 +219,9 @@ int main(int argc, char **argv)
 			if (nr_dirs == ARRAY_SIZE(source_dirs) - 1)
 				fatal("more than %d --source_dir", nr_dirs);
 			source_dirs[nr_dirs++] = optarg;
+			break;
+		case 'i':
+			options.inlined = true;
 			break;
 		case 'V':
 			options.verify = true;
@@ -183,5 +245,5 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	libbpf_set_print(NULL);
-	return run(&options, argv[optind]);
+	return run(&options, argv[optind]) != 0;
 }

@@ -46,6 +46,8 @@ struct object {
 	Dwfl_Module *mod;
 	Elf *elf;
 	GElf_Addr bias;
+	Dwarf_CFI *cfi;
+	Dwarf_Addr cfi_bias;
 	struct symbol *symbols;	/* sorted by place */
 	size_t nr_symbols;
 	const char **btf_ids;	/* symbols that BTF_ID(func, ...) made */
@@ -54,6 +56,7 @@ struct object {
 
 void object__open(struct object *obj, const char *path);
 void object__close(struct object *obj);
+void object__write(const struct object *obj, const char *suffix, const void *data, size_t size);
 bool object__place(struct object *obj, Dwarf_Addr addr, struct place *place);
 const char *object__section_name(struct object *obj, unsigned int sec);
 unsigned int object__section_size(struct object *obj, unsigned int sec);
@@ -144,6 +147,7 @@ struct proto {
 
 bool symbol__is_cold(const char *name);
 bool symbol__is_clone(const char *name);
+void proto__read_source(struct proto *proto, Dwarf_Die *func);
 bool proto__read(struct proto *proto, struct function *func, const char *symbol);
 void proto__free(struct proto *proto);
 
@@ -173,6 +177,7 @@ int types__added(struct types *types, int id);
 
 void types__init(struct types *types, struct btf *btf);
 void types__free(struct types *types);
+int types__find_func(struct types *types, const struct proto *proto, const char *name);
 int types__find_base_func(struct types *types, const char *name);
 int types__word(struct types *types);
 const char *types__name(struct types *types, const struct btf_type *t);
@@ -207,6 +212,16 @@ enum difference types__compare(struct types *types, const struct proto *proto, i
  * location.c: where arguments are
  */
 
+/* What a LOC_PARAM says */
+struct param {
+	unsigned int size;	/* in bytes */
+	unsigned int flags;	/* BTF_LOC_PARAM_* */
+	unsigned int nr;	/* of the values */
+	unsigned int values[2];
+};
+
+int types__add_param(struct types *types, const struct param *param);
+int types__add_loc_proto(struct types *types, const int *ids, unsigned int nr);
 int types__add_locations(struct types *types, const struct proto *proto);
 
 /*
@@ -219,6 +234,10 @@ struct index_entry {
 	unsigned int loc_proto;		/* LOC_PROTO, or 0: as the ABI has it */
 };
 
+/* What sections are for, in their names: .BTF.func has LOCSECs "func.text" and so on. */
+#define KIND_FUNC	"func"
+#define KIND_INLINE	"inline"
+
 struct index {
 	struct index_entry *entries;
 	size_t nr;
@@ -226,9 +245,41 @@ struct index {
 
 void index__add(struct index *index, const struct place *at, unsigned int func,
 		unsigned int loc_proto);
-void index__write(const struct index *index, struct object *obj, struct btf *btf);
+void index__sort(struct index *index);
+bool index__add_sections(const struct index *index, struct object *obj, struct btf *btf,
+			 const char *kind);
 void index__read(struct index *index, struct object *obj, struct btf *btf);
 int index__resolve(const struct index *index, struct types *types, const struct symbol *sym);
+
+/*
+ * param.c, inline.c: where functions were inlined
+ */
+
+struct site {
+	struct object *obj;
+	Dwarf_Die *func;	/* into which */
+	Dwarf_Die origin;	/* which */
+	Dwarf_Die die;
+	Dwarf_Addr pc;		/* of the first instruction */
+	struct place at;
+};
+
+struct sites {
+	struct site *all;
+	size_t nr;
+	size_t nr_without_address;
+	/* with all parameters known, with none, though there are some */
+	size_t nr_all;
+	size_t nr_none;
+	size_t nr_params;
+	size_t nr_known;
+};
+
+bool param__at(struct param *param, const struct site *site, Dwarf_Die *die);
+void sites__read(struct sites *sites, struct object *obj, struct functions *functions);
+void sites__generate(struct sites *sites, struct types *types, struct index *index);
+void sites__print(const struct sites *sites, const struct object *obj);
+void sites__free(struct sites *sites);
 
 /*
  * generate.c, verify.c
@@ -237,6 +288,7 @@ void generate(struct object *obj, struct functions *functions, struct types *typ
 	      struct index *index);
 int verify(struct object *obj, struct functions *functions, struct types *types,
 	   const struct index *index, bool list, bool summary);
+int verify_inline(struct object *obj, const struct sites *sites, const void *data, size_t size);
 
 extern const char *source_dirs[];
 

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which function is at which address: the LOCSECs of .BTF.func
+ * Which function is at which address: the LOCSECs of .BTF.func and .BTF.inline
  */
-#include <errno.h>
 #include <string.h>
 
 #include "btf_func.h"
-
-/* The LOCSEC for functions in ".text" is "func.text". */
-#define PREFIX	"func"
 
 void index__add(struct index *index, const struct place *at, unsigned int func,
 		unsigned int loc_proto)
@@ -24,16 +20,22 @@ void index__add(struct index *index, const struct place *at, unsigned int func,
 	};
 }
 
-static void write_file(const char *elf, const char *suffix, const void *data, size_t size)
+static int entry__cmp(const void *a, const void *b)
 {
-	char *path = xmalloc(strlen(elf) + strlen(suffix) + 1);
-	FILE *file;
+	const struct index_entry *ea = a, *eb = b;
 
-	sprintf(path, "%s%s", elf, suffix);
-	file = fopen(path, "w");
-	if (!file || fwrite(data, 1, size, file) != size || fclose(file))
-		fatal("%s: %s", path, strerror(errno));
-	free(path);
+	if (ea->at.sec != eb->at.sec)
+		return ea->at.sec < eb->at.sec ? -1 : 1;
+	if (ea->func != eb->func)
+		return ea->func < eb->func ? -1 : 1;
+	return place__cmp(&ea->at, &eb->at) ?:
+	       (ea->loc_proto < eb->loc_proto ? -1 : ea->loc_proto > eb->loc_proto);
+}
+
+/* Sort the entries as a LOCSEC has them. */
+void index__sort(struct index *index)
+{
+	qsort(index->entries, index->nr, sizeof(*index->entries), entry__cmp);
 }
 
 /* Return the number of the first section of a name, or 0. */
@@ -49,7 +51,8 @@ static unsigned int section_of_name(struct object *obj, const char *name)
 }
 
 /* The kernel finds a section by its name, so that has to be unique. */
-static bool sections_have_names(const struct index *index, struct object *obj)
+static bool sections_have_names(const struct index *index, struct object *obj,
+				const char *kind)
 {
 	unsigned int sec, last = 0;
 	const char *name;
@@ -62,50 +65,50 @@ static bool sections_have_names(const struct index *index, struct object *obj)
 		last = sec;
 		name = object__section_name(obj, sec);
 		if (section_of_name(obj, name) != sec) {
-			warn("%s: several sections %s: no .BTF.func", obj->path, name);
+			warn("%s: several sections %s: no .BTF.%s", obj->path, name, kind);
 			return false;
 		}
 	}
 	return true;
 }
 
-static int add_section(struct object *obj, struct btf *btf, unsigned int sec)
+/* The LOCSEC for functions in ".text" is "func.text", that for inlined ones "inline.text". */
+static int add_section(struct object *obj, struct btf *btf, unsigned int sec, const char *kind)
 {
 	const char *section = object__section_name(obj, sec);
-	char *name = xmalloc(strlen(PREFIX) + strlen(section) + 1);
+	char *name = xmalloc(strlen(kind) + strlen(section) + 1);
 	int id;
 
-	sprintf(name, PREFIX "%s", section);
+	sprintf(name, "%s%s", kind, section);
 	id = btf__add_locsec(btf, name);
 	free(name);
 	return id;
 }
 
 /*
- * Write BTF with the entries as a file for gen-btf.sh, ELF.BTF.func. They are sorted by place,
- * and so are their FUNCs, as each has one of its own.
+ * Add the entries to @btf. They are sorted by section. Return false if there are none, or the
+ * kernel could not find their sections.
  */
-void index__write(const struct index *index, struct object *obj, struct btf *btf)
+bool index__add_sections(const struct index *index, struct object *obj, struct btf *btf,
+			 const char *kind)
 {
 	const struct index_entry *e;
-	unsigned int size, sec = 0;
-	const void *raw;
+	unsigned int sec = 0;
 	int err = 0;
 
-	if (!index->nr || !sections_have_names(index, obj))
-		return;
+	if (!index->nr || !sections_have_names(index, obj, kind))
+		return false;
 	for (e = index->entries; e < index->entries + index->nr && err >= 0; e++) {
 		if (e->at.sec != sec) {
 			sec = e->at.sec;
-			err = add_section(obj, btf, sec);
+			err = add_section(obj, btf, sec, kind);
 		}
 		if (err >= 0)
 			err = btf__add_locsec_loc(btf, e->func, e->loc_proto, e->at.offset);
 	}
-	raw = err < 0 ? NULL : btf__raw_data(btf, &size);
-	if (!raw)
+	if (err < 0)
 		fatal("%s: no memory for BTF", obj->path);
-	write_file(obj->path, ".BTF.func", raw, size);
+	return true;
 }
 
 static bool is_func(struct btf *btf, unsigned int id)
@@ -126,7 +129,7 @@ static bool is_loc_proto(struct btf *btf, unsigned int id)
 static void read_section(struct index *index, struct object *obj, struct btf *btf,
 			 const struct btf_type *t)
 {
-	const char *name = btf__name_by_offset(btf, t->name_off) + strlen(PREFIX);
+	const char *name = btf__name_by_offset(btf, t->name_off) + strlen(KIND_FUNC);
 	const struct btf_loc *loc = btf_locsec_locs(t), *end = loc + btf_vlen(t);
 	struct place at = { .sec = section_of_name(obj, name) };
 	unsigned int func = 0;
@@ -154,8 +157,8 @@ void index__read(struct index *index, struct object *obj, struct btf *btf)
 	*index = (struct index){};
 	for (; id < btf__type_cnt(btf); id++) {
 		t = btf__type_by_id(btf, id);
-		if (btf_is_locsec(t) && !strncmp(btf__name_by_offset(btf, t->name_off), PREFIX,
-						 strlen(PREFIX)))
+		if (btf_is_locsec(t) && !strncmp(btf__name_by_offset(btf, t->name_off), KIND_FUNC,
+						 strlen(KIND_FUNC)))
 			read_section(index, obj, btf, t);
 	}
 }

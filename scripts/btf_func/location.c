@@ -8,14 +8,6 @@
 
 #include "btf_func.h"
 
-/* What a LOC_PARAM says */
-struct param {
-	unsigned int size;
-	unsigned int flags;
-	unsigned int nr;
-	unsigned int values[2];
-};
-
 static bool param__is(const struct param *param, const struct btf_type *t)
 {
 	const struct btf_loc_param *loc = btf_loc_param(t);
@@ -25,7 +17,8 @@ static bool param__is(const struct param *param, const struct btf_type *t)
 	       !memcmp(loc->values, param->values, param->nr * sizeof(*param->values));
 }
 
-static int add_param(struct types *types, const struct param *param)
+/* Add a LOC_PARAM, and return its id. */
+int types__add_param(struct types *types, const struct param *param)
 {
 	const struct btf_type *t;
 	unsigned int id, i;
@@ -66,7 +59,8 @@ static struct param param_of(const struct argument *arg)
 	return param;
 }
 
-static int add_loc_proto(struct types *types, const int *ids, unsigned int nr)
+/* Add a LOC_PROTO, and return its id. */
+int types__add_loc_proto(struct types *types, const int *ids, unsigned int nr)
 {
 	unsigned int first = nr ? ids[0] : 0, id, i;
 	const struct btf_type *t;
@@ -96,9 +90,9 @@ int types__add_locations(struct types *types, const struct proto *proto)
 
 	for (i = 0; i < proto->nr; i++) {
 		param = param_of(&proto->args[i]);
-		ids[i] = add_param(types, &param);
+		ids[i] = types__add_param(types, &param);
 	}
 	if (proto->variadic)
 		ids[i++] = 0;
-	return add_loc_proto(types, ids, i);
+	return types__add_loc_proto(types, ids, i);
 }

@@ -227,6 +227,7 @@ void object__open(struct object *obj, const char *path)
 	if (!obj->elf || !gelf_getehdr(obj->elf, &ehdr))
 		fatal("%s: %s", path, dwfl_errmsg(-1));
 	obj->relocatable = ehdr.e_type == ET_REL;
+	obj->cfi = dwfl_module_dwarf_cfi(obj->mod, &obj->cfi_bias);
 	read_symbols(obj);
 }
 
@@ -235,4 +236,17 @@ void object__close(struct object *obj)
 	free(obj->btf_ids);
 	free(obj->symbols);
 	dwfl_end(obj->dwfl);
+}
+
+/* Write a file for gen-btf.sh beside the object. */
+void object__write(const struct object *obj, const char *suffix, const void *data, size_t size)
+{
+	char *path = xmalloc(strlen(obj->path) + strlen(suffix) + 1);
+	FILE *file;
+
+	sprintf(path, "%s%s", obj->path, suffix);
+	file = fopen(path, "w");
+	if (!file || fwrite(data, 1, size, file) != size || fclose(file))
+		fatal("%s: %s", path, strerror(errno));
+	free(path);
 }

@@ -102,8 +102,8 @@ static bool first_param(Dwarf_Die *func, Dwarf_Die *param)
 	return !dwarf_child(func, param);
 }
 
-/* The parameters of the source, in its order */
-static void read_declared(struct proto *proto, Dwarf_Die *func)
+/* Read the parameters of the source, in its order. */
+void proto__read_source(struct proto *proto, Dwarf_Die *func)
 {
 	Dwarf_Die origin = *func, param;
 	Dwarf_Attribute attr;
@@ -214,7 +214,7 @@ bool proto__read(struct proto *proto, struct function *func, const char *symbol)
 	proto->optimized = suffix >= CLONED ||
 			   die__udata(&func->die, DW_AT_calling_convention, 0) == DW_CC_nocall;
 	if (!proto->optimized)
-		read_declared(proto, &func->die);
+		proto__read_source(proto, &func->die);
 	else if (func->has_code)
 		read_passed(proto, func, suffix != CLONED);
 	else

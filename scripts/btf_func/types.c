@@ -164,6 +164,20 @@ int types__find_base_func(struct types *types, const char *name)
 	return found;
 }
 
+/* Return the id of the FUNC that has this name and this prototype, or 0. */
+int types__find_func(struct types *types, const struct proto *proto, const char *name)
+{
+	const struct btf_type *t;
+	unsigned int id;
+
+	for_each_candidate(types, id, t, hash_key(BTF_KIND_FUNC, name, 0, 0)) {
+		if (types__is_kind(types, t, BTF_KIND_FUNC, name) &&
+		    types__compare(types, proto, id) == SAME)
+			return id;
+	}
+	return 0;
+}
+
 /*
  * The kernel denies and allows programs on functions by the FUNC in .BTF, for a clone by that
  * of the source. Without it, one that a set has could not be told from others.

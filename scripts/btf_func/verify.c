@@ -100,3 +100,24 @@ int verify(struct object *obj, struct functions *functions, struct types *types,
 	       undescribed.clones);
 	return wrong;
 }
+
+/*
+ * Is the section .BTF.inline of the linked object what its debug information makes, @data, or
+ * missing if that is NULL? And does that say something? Of a kernel, four fifths of the
+ * parameters are known. Whether they are read right is not seen here.
+ * Return the number of faults.
+ */
+int verify_inline(struct object *obj, const struct sites *sites, const void *data, size_t size)
+{
+	bool poor = !obj->relocatable && sites->nr_known <= sites->nr_params / 4;
+	size_t was_size = 0;
+	const void *was = object__section_data(obj, ".BTF.inline", &was_size);
+	bool same = data ? was && was_size == size && !memcmp(was, data, size) : !was;
+
+	if (!same)
+		warn("%s: .BTF.inline is not what the debug information says", obj->path);
+	if (poor)
+		warn("%s: of %zu parameters of inlined functions %zu are known: is some missing?",
+		     obj->path, sites->nr_params, sites->nr_known);
+	return !same + poor;
+}

@@ -16,17 +16,15 @@ import os
 import pathlib
 import random
 import re
-import socket
 import sys
-import tempfile
 from typing import Dict, Iterator, NamedTuple
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
 sys.dont_write_bytecode = True
 
 from btf_args import Type, Types
+from probe_work import TRACEFS, call_functions, define
 
-TRACEFS = pathlib.Path("/sys/kernel/tracing")
 FUNCTIONS = 200
 MAX_ARGS = 8
 BPFTOOL = str(pathlib.Path(os.environ["SELFTESTS"]).parent / "out-samples/bpftool/bpftool")
@@ -79,50 +77,7 @@ def add_event(number: int, func: Function) -> str:
     """Define the event of a function. The error, or nothing."""
     args = " ".join(f"a{i}={name}:x64 r{i}={place}:x64"
                     for i, (name, place) in enumerate(func.args.items()))
-    (TRACEFS / "error_log").write_text("", encoding="ascii")
-    # not open("a"), which seeks
-    fd = os.open(TRACEFS / "dynamic_events", os.O_WRONLY | os.O_APPEND)
-    try:
-        os.write(fd, f"p:random/f{number} {func.target} {args}\n".encode())
-    except OSError:
-        error = (TRACEFS / "error_log").read_text(encoding="ascii")
-        return re.sub(r"^\[.*?\] ", "", error.splitlines()[0] if error else "no reason")
-    finally:
-        os.close(fd)
-    return ""
-
-
-def call_functions() -> None:
-    """What makes the kernel work: files of sysfs and procfs, tasks, sockets, files."""
-    for root in ("/sys/devices", "/sys/kernel", "/sys/module", "/sys/class", "/proc/self",
-                 "/proc/sys", "/proc/net"):
-        for path in pathlib.Path(root).glob("*/*" if root.startswith("/sys") else "*"):
-            if path.is_file() and "trac" not in str(path) and "kmsg" not in str(path):
-                try:
-                    with open(path, "rb", buffering=0) as file:
-                        file.read(4096)
-                except OSError:
-                    pass
-    for name in ("meminfo", "interrupts", "vmstat", "schedstat", "cpuinfo", "iomem", "mounts",
-                 "stat"):
-        if pathlib.Path("/proc", name).exists():
-            pathlib.Path("/proc", name).read_bytes()
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder, "file")
-        path.write_bytes(b"x" * 300000)
-        path.rename(path.with_name("moved"))
-        os.listdir(folder)
-    for _ in range(5):
-        child = os.fork()
-        if not child:
-            os._exit(0)
-        os.waitpid(child, 0)
-    with socket.socket() as server, socket.socket() as client:
-        server.bind(("127.0.0.1", 0))
-        server.listen()
-        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        client.connect(server.getsockname())
-        client.send(b"x" * 10000)
+    return define(f"p:random/f{number} {func.target} {args}")
 
 
 def main() -> None:

@@ -21,14 +21,10 @@ from typing import Iterator
 import pytest
 
 from btf_args import Type, Types
-from conftest import SUBJECT
-from perfbpf.paths import BASE, BUILD, KERNELS
+from btf_tool import BPFTOOL, OUT, TOOL, VMLINUX, modules, section_file, sections, verify
+from perfbpf.paths import BASE
 from subject import perf_binary
 
-OUT = KERNELS[SUBJECT].path
-TOOL = OUT / "scripts/btf_func/btf_func"
-VMLINUX = OUT / "vmlinux"
-BPFTOOL = BUILD / "out-samples/bpftool/bpftool"
 # What the section may take in vmlinux, in bytes, of which 43,000 are source files; what a
 # run may, in seconds and KB.
 MAX_SIZE = 180 << 10
@@ -36,33 +32,11 @@ MAX_SECONDS = 30
 MAX_KB = 1 << 20
 
 
-def modules() -> list[Path]:
-    """The modules of the guest's kernel."""
-    return sorted(path for path in OUT.rglob("*.ko") if ".virtme_mods" not in path.parts)
-
-
-def verify(path: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """Run btf_func --verify on vmlinux or a module."""
-    assert TOOL.exists(), f"{TOOL}: this kernel has no CONFIG_DEBUG_INFO_BTF_FUNC"
-    if path.suffix == ".ko":
-        options += ("--btf_base", str(VMLINUX))
-    return subprocess.run([TOOL, "--verify", *options, path], text=True, check=False,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
-
-
 def mismatches(done: subprocess.CompletedProcess[str]) -> tuple[int, int]:
     """How many symbols were searched, and for how many the result was wrong."""
     match = re.search(r"(\d+) symbols, (\d+) mismatches", done.stdout)
     assert match, done.stdout + done.stderr
     return int(match[1]), int(match[2])
-
-
-def sections(path: Path) -> dict[str, tuple[int, int]]:
-    """Offset in the file and size in bytes of the sections .BTF*."""
-    text = subprocess.run(["readelf", "-SW", path], text=True, check=True,
-                          stdout=subprocess.PIPE).stdout
-    return {name: (int(offset, 16), int(size, 16)) for name, offset, size in
-            re.findall(r"(\.BTF\S*)\s+PROGBITS\s+\S+\s+(\S+)\s+(\S+)", text)}
 
 
 def test_vmlinux() -> None:
@@ -108,15 +82,6 @@ def test_without_index() -> None:
     done = verify(VMLINUX, "--without-index")
     assert mismatches(done)[1] > 500
     print(done.stdout.strip())
-
-
-def func_section(tmp_path: Path) -> Path:
-    """A file with .BTF.func of vmlinux."""
-    assert ".BTF.func" in sections(VMLINUX), "this kernel has no CONFIG_DEBUG_INFO_BTF_FUNC"
-    offset, size = sections(VMLINUX)[".BTF.func"]
-    path = tmp_path / "vmlinux.func"
-    path.write_bytes(VMLINUX.read_bytes()[offset:offset + size])
-    return path
 
 
 def sample(tmp_path: Path) -> Path:
@@ -237,8 +202,9 @@ def test_without_the_kinds(tmp_path: Path) -> None:
     subprocess.run(["make", "-s", "-C", BASE / "tools/bpf/bpftool", f"OUTPUT={out}/", "-j2",
                     "bootstrap"], check=True, timeout=300)
     tool = out / "bootstrap/bpftool"
-    old, new = (subprocess.run([path, "btf", "dump", "file", func_section(tmp_path), "-B",
-                                VMLINUX], check=True, text=True, stdout=subprocess.PIPE).stdout
+    section = section_file(VMLINUX, ".BTF.func", tmp_path)
+    old, new = (subprocess.run([path, "btf", "dump", "file", section, "-B", VMLINUX], check=True,
+                               text=True, stdout=subprocess.PIPE).stdout
                 for path in (tool, BPFTOOL))
     assert " LOCSEC 'func.text' vlen=" in new and "LOCSEC" not in old
     assert re.findall(r"^\[.* FUNC .*", old, re.M) == re.findall(r"^\[.* FUNC .*", new, re.M)
@@ -385,7 +351,7 @@ def test_sets(tmp_path: Path, name: str, described: list[str]) -> None:
 
 def vmlinux_types(tmp_path: Path) -> Types:
     """BTF of vmlinux and .BTF.func."""
-    return Types(str(BPFTOOL), str(VMLINUX), str(func_section(tmp_path)))
+    return Types(str(BPFTOOL), str(VMLINUX), str(section_file(VMLINUX, ".BTF.func", tmp_path)))
 
 
 def test_pieces(tmp_path: Path) -> None:

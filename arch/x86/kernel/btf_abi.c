@@ -6,6 +6,9 @@
 #include <linux/btf.h>
 #include <linux/btf_abi.h>
 #include <linux/minmax.h>
+#include <linux/stddef.h>
+
+#include <asm/ptrace.h>
 
 #define NR_REGS		6
 #define NR_SSE_REGS	8
@@ -173,4 +176,17 @@ int arch_btf_param_slot(const struct btf *btf, const struct btf_type *proto, int
 bool arch_btf_is_in_regs(const struct btf *btf, u32 id)
 {
 	return classify(btf, id).class == ABI_REGS;
+}
+
+#define REG(name)	offsetof(struct pt_regs, name)
+
+/* In the order of figure 3.36 */
+static const int dwarf_regs[] = {
+	REG(ax), REG(dx), REG(cx), REG(bx), REG(si), REG(di), REG(bp), REG(sp),
+	REG(r8), REG(r9), REG(r10), REG(r11), REG(r12), REG(r13), REG(r14), REG(r15),
+};
+
+int arch_dwarf_reg_offset(u32 reg)
+{
+	return reg < ARRAY_SIZE(dwarf_regs) ? dwarf_regs[reg] : -ENXIO;
 }
