@@ -21,12 +21,17 @@ def modules() -> list[Path]:
     return sorted(path for path in OUT.rglob("*.ko") if ".virtme_mods" not in path.parts)
 
 
+def built_tool() -> Path:
+    """btf_func, as the build of the kernel has left it."""
+    assert TOOL.exists(), f"{TOOL}: this kernel has no CONFIG_DEBUG_INFO_BTF_FUNC"
+    return TOOL
+
+
 def verify(path: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """Run btf_func --verify on vmlinux or a module."""
-    assert TOOL.exists(), f"{TOOL}: this kernel has no CONFIG_DEBUG_INFO_BTF_FUNC"
     if path.suffix == ".ko":
         options += ("--btf_base", str(VMLINUX))
-    return subprocess.run([TOOL, "--verify", *options, path], text=True, check=False,
+    return subprocess.run([built_tool(), "--verify", *options, path], text=True, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
 
 

@@ -21,7 +21,8 @@ from typing import Iterator
 import pytest
 
 from btf_args import Type, Types
-from btf_tool import BPFTOOL, OUT, TOOL, VMLINUX, modules, section_file, sections, verify
+from btf_tool import (BPFTOOL, OUT, VMLINUX, built_tool, modules, section_file, sections,
+                      verify)
 from perfbpf.paths import BASE
 from subject import perf_binary
 
@@ -250,8 +251,7 @@ def compile_described(tmp_path: Path, source: str, *compiler: str,
     subprocess.run([*compiler, "-O2", "-g", "-c", tmp_path / "test.c", "-o", path], check=True)
     subprocess.run(["objcopy", f"--prefix-symbols={prefix}", path], check=True)
     subprocess.run(["pahole", "-J", path], check=True)
-    assert TOOL.exists(), f"{TOOL}: this kernel has no CONFIG_DEBUG_INFO_BTF_FUNC"
-    done = subprocess.run([TOOL, "--verbose", path], text=True, check=True,
+    done = subprocess.run([built_tool(), "--verbose", path], text=True, check=True,
                           stdout=subprocess.PIPE)
     assert "0 mismatches" in done.stdout and "clones among these: 0" in done.stdout
     types = Types(str(BPFTOOL), str(path), f"{path}.BTF.func")
@@ -316,7 +316,7 @@ def test_languages(tmp_path: Path, language: int, error: str) -> None:
     btf = compile_in(tmp_path, ONE, 0x1d, "btf.o")
     subprocess.run(["pahole", "-J", btf], check=True)
     path = compile_in(tmp_path, ONE + OTHER, language)
-    done = subprocess.run([TOOL, "--verbose", "--btf", btf, path], text=True, check=False,
+    done = subprocess.run([built_tool(), "--verbose", "--btf", btf, path], text=True, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if error:
         assert done.returncode == 1 and error in done.stderr, done.stderr
@@ -330,10 +330,10 @@ def test_nothing_described(tmp_path: Path) -> None:
     btf = compile_in(tmp_path, ONE, 0x1d, "btf.o")
     subprocess.run(["pahole", "-J", btf], check=True)
     path = compile_in(tmp_path, ONE + OTHER, 0x31)
-    subprocess.run([TOOL, "--btf", btf, path], check=True)
+    subprocess.run([built_tool(), "--btf", btf, path], check=True)
     linked = tmp_path / "linked"
     subprocess.run(["ld", "-e", "one", "-o", linked, path], check=True)
-    done = subprocess.run([TOOL, "--btf", btf, linked], text=True, check=False,
+    done = subprocess.run([built_tool(), "--btf", btf, linked], text=True, check=False,
                           stderr=subprocess.PIPE)
     assert done.returncode == 1 and "describes 0 of 2 functions" in done.stderr, done.stderr
 
@@ -345,7 +345,7 @@ def test_sets(tmp_path: Path, name: str, described: list[str]) -> None:
     btf = compile_in(tmp_path, ONE, 0x1d, "btf.o")
     subprocess.run(["pahole", "-J", btf], check=True)
     path = compile_in(tmp_path, ONE + OTHER + f"int __BTF_ID__func__{name}__27;\n", 0x1d)
-    subprocess.run([TOOL, "--btf", btf, path], check=True)
+    subprocess.run([built_tool(), "--btf", btf, path], check=True)
     assert only_described(btf, path) == described
 
 
@@ -378,7 +378,6 @@ def test_locations(tmp_path: Path) -> None:
 def test_cached(tmp_path: Path) -> None:
     """A compiler cache gives objects that were compiled in another tree, which may still
     be there: their functions are named by the files of this one."""
-    assert TOOL.exists(), f"{TOOL}: this kernel has no CONFIG_DEBUG_INFO_BTF_FUNC"
     for tree in ("theirs", "ours"):
         for name, kind in (("a", "int"), ("b", "long")):
             source = tmp_path / tree / "src/dir" / f"{name}.c"
@@ -393,7 +392,7 @@ def test_cached(tmp_path: Path) -> None:
     path = ours / "both.o"
     subprocess.run(["ld", "-r", "-o", path, theirs / "a.o", theirs / "b.o"], check=True)
     subprocess.run(["pahole", "-J", path], check=True)
-    subprocess.run([TOOL, "--source_dir", "../src", "both.o"], cwd=ours, check=True)
+    subprocess.run([built_tool(), "--source_dir", "../src", "both.o"], cwd=ours, check=True)
     types = Types(str(BPFTOOL), str(path), f"{path}.BTF.func")
     files = [types.tags(func, "file:") for func in types.own if func["kind"] == "FUNC"]
     assert sorted(files) == [["dir/a.c"], ["dir/b.c"]]

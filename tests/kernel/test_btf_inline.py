@@ -18,7 +18,8 @@ from pathlib import Path
 import pytest
 
 from btf_args import DWARF_REGISTERS, Type, Types
-from btf_tool import BPFTOOL, OUT, TOOL, VMLINUX, modules, section_file, sections, verify
+from btf_tool import (BPFTOOL, OUT, VMLINUX, built_tool, modules, section_file, sections,
+                      verify)
 from inline_program import NOT_CALLED, Program, run, sites_of
 from subject import perf_binary
 
@@ -70,7 +71,9 @@ def test_modules() -> None:
 def test_verify_finds_damage(tmp_path: Path) -> None:
     """One byte of the section is another one."""
     path = tmp_path / "module.ko"
-    shutil.copy(next(m for m in modules() if ".BTF.inline" in sections(m)), path)
+    with_section = [module for module in modules() if ".BTF.inline" in sections(module)]
+    assert with_section, "no module was built with CONFIG_DEBUG_INFO_BTF_INLINE"
+    shutil.copy(with_section[0], path)
     offset, size = sections(path)[".BTF.inline"]
     draw = random.Random(seed())
     with path.open("r+b") as file:
@@ -95,7 +98,8 @@ def test_programs(tmp_path: Path, compiler: list[str]) -> None:
     for number in range(first, first + PROGRAMS):
         folder = tmp_path / str(number)
         folder.mkdir()
-        errors, values = run(Program(random.Random(number)), folder, compiler, TOOL, BPFTOOL)
+        errors, values = run(Program(random.Random(number)), folder, compiler,
+                             built_tool(), BPFTOOL)
         right += values
         wrong += [f"{folder}: {error}" for error in errors]
     early = [error for error in wrong if error.endswith(NOT_CALLED)]
@@ -129,7 +133,7 @@ def test_constants(tmp_path: Path, compiler: str) -> None:
     (tmp_path / "constants.c").write_text(text)
     subprocess.run([compiler, "-O2", "-g", "-w", "-c", "constants.c"], cwd=tmp_path, check=True)
     told = {site["func"]: site["places"][0][0]
-            for site in sites_of(tmp_path / "constants.o", TOOL, BPFTOOL)}
+            for site in sites_of(tmp_path / "constants.o", built_tool(), BPFTOOL)}
     constants = {name: int(place, 16) for name, place in told.items() if place.startswith("0x")}
     assert len(constants) > len(numbers) / 2
     for name, value in constants.items():
