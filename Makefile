@@ -143,7 +143,9 @@ mainline: setup ## mainline's own tests, on the base and on the series, compared
 configurations: tree ## compile what the series touches in other configurations
 	@stack/setup configurations
 	@build=$${PERF_BPF_BUILD:-build}; \
-		JOBS=$$(nproc) tests/full/configurations $$build/linux $$build/configurations
+		JOBS=$$(nproc) tests/full/configurations $$build/linux $$build/configurations; \
+		kernel=$$?; JOBS=$$(nproc) tests/full/perf_configurations $$build/linux \
+			$$build/configurations/perf && exit $$kernel
 
 .PHONY: ended
 ended: kernel ## the series on a kernel with upstream's 4eaf4d71b91a: which patches go, which change (ten minutes)

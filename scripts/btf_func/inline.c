@@ -40,6 +40,23 @@ static void add_site(struct sites *sites, const struct site *site)
 	sites->all[sites->nr++] = *site;
 }
 
+/*
+ * The compiler may split a function, and inline the second part into the first. That is in the
+ * debug information as a call of the function by itself, from the line where it is declared. A
+ * real call of itself is on another line.
+ */
+static bool is_own_part(Dwarf_Die *die, Dwarf_Die *inside)
+{
+	Dwarf_Word line = die__udata(die, DW_AT_call_line, 0);
+	Dwarf_Die origin, outer;
+
+	origin_of(die, &origin);
+	origin_of(inside, &outer);
+	return line && dwarf_dieoffset(&origin) == dwarf_dieoffset(&outer) &&
+	       line == die__udata(&origin, DW_AT_decl_line, 0) &&
+	       die__udata(die, DW_AT_call_file, 0) == die__udata(&origin, DW_AT_decl_file, 0);
+}
+
 static void read_site(struct sites *sites, struct object *obj, struct function *func,
 		      Dwarf_Die *die)
 {
@@ -54,9 +71,12 @@ static void read_site(struct sites *sites, struct object *obj, struct function *
 		add_site(sites, &site);
 }
 
-/* What was inlined may have been inlined into what was inlined. */
+/*
+ * What was inlined may have been inlined into what was inlined.
+ * @inside: the function, also an inlined one, whose code @parent is
+ */
 static void read_sites(struct sites *sites, struct object *obj, struct function *func,
-		       Dwarf_Die *parent)
+		       Dwarf_Die *parent, Dwarf_Die *inside)
 {
 	Dwarf_Die child;
 
@@ -65,11 +85,12 @@ static void read_sites(struct sites *sites, struct object *obj, struct function 
 	do {
 		switch (dwarf_tag(&child)) {
 		case DW_TAG_inlined_subroutine:
-			read_site(sites, obj, func, &child);
-			read_sites(sites, obj, func, &child);
+			if (!is_own_part(&child, inside))
+				read_site(sites, obj, func, &child);
+			read_sites(sites, obj, func, &child, &child);
 			break;
 		case DW_TAG_lexical_block:
-			read_sites(sites, obj, func, &child);
+			read_sites(sites, obj, func, &child, inside);
 			break;
 		}
 	} while (!dwarf_siblingof(&child, &child));
@@ -97,7 +118,8 @@ void sites__read(struct sites *sites, struct object *obj, struct functions *func
 
 	*sites = (struct sites){};
 	for (i = 0; i < functions->nr_code; i++)
-		read_sites(sites, obj, &functions->all[i], &functions->all[i].die);
+		read_sites(sites, obj, &functions->all[i], &functions->all[i].die,
+			   &functions->all[i].die);
 	qsort(sites->all, sites->nr, sizeof(*sites->all), site__cmp);
 }
 

@@ -16,6 +16,7 @@ import re
 import struct
 import subprocess
 import sys
+from typing import List
 
 TRACEFS = pathlib.Path("/sys/kernel/tracing")
 MODULE = "probe_sample_c"
@@ -31,6 +32,12 @@ def run(*command: object) -> bytes:
     """Run a command that has to succeed; what it prints."""
     return subprocess.run([str(word) for word in command], check=True,
                           stdout=subprocess.PIPE).stdout
+
+
+def messages() -> List[str]:
+    """The lines of the kernel's log. A damaged name may have what else str.splitlines() takes for
+    the end of a line."""
+    return run("dmesg").decode(errors="replace").split("\n")
 
 
 def write(text: str, mode: str = "a") -> None:
@@ -65,7 +72,7 @@ def main() -> None:
     module = run("modinfo", "-n", MODULE).decode().strip()
     run("objcopy", "--dump-section", f".BTF.func={tmp}/section", module, tmp / "whole.ko")
     section = (tmp / "section").read_bytes()
-    before = run("dmesg").decode(errors="replace").splitlines()
+    before = messages()
     for number in range(ROUNDS):
         (tmp / "damaged").write_bytes(damaged(rng, section, number))
         run("objcopy", "--update-section", f".BTF.func={tmp}/damaged", module, tmp / "bad.ko")
@@ -75,7 +82,7 @@ def main() -> None:
         pathlib.Path(f"/sys/module/{MODULE}/parameters/run").write_text("run", encoding="ascii")
         write("", "w")
         run("rmmod", MODULE)
-    said = [line for line in run("dmesg").decode(errors="replace").splitlines()
+    said = [line for line in messages()
             if line not in before]
     refused = sum("cannot be used" in line for line in said)
     print(f"{ROUNDS} sections, {refused} refused")

@@ -395,7 +395,9 @@ static bool is_argument_missing(const struct perf_bpf_prog *prog,
 
 		if (strcmp(point->args[i].value, magic))
 			continue;
-		snprintf(why, size, point->args[i].err ?
+		snprintf(why, size, point->args[i].err == -ENODATA ?
+			 "BTF does not tell where '%s' is in this function" :
+			 point->args[i].err == -ENOTSUP || point->args[i].err == -EINVAL ?
 			 "the type or the place of '%s' is not supported" :
 			 "there is no '%s', or it is optimized out", var);
 		return true;
@@ -515,7 +517,7 @@ static int find_points(const struct perf_bpf_object *object, struct perf_bpf_pro
 	}
 	if (err == -ENODATA) {
 		perf_bpf_prog__err(object, prog,
-				   "no debug information. Build with -g, or for the kernel install it or name its vmlinux (--vmlinux FILE of perf record and perf probe, before the event)");
+				   "no debug information. Build with -g, or for the kernel install it or name its vmlinux (--vmlinux FILE of perf record and perf probe, before the event). Parameters of functions may be found without, in BTF");
 		return err;
 	}
 	if (err) {
