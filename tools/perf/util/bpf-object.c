@@ -517,7 +517,7 @@ static int find_points(const struct perf_bpf_object *object, struct perf_bpf_pro
 	}
 	if (err == -ENODATA) {
 		perf_bpf_prog__err(object, prog,
-				   "no debug information. Build with -g, or for the kernel install it or name its vmlinux (--vmlinux FILE of perf record and perf probe, before the event). Parameters of functions may be found without, in BTF");
+				   "no debug information. Build with -g, or for the kernel install it or name its vmlinux (--vmlinux FILE of perf record and perf probe, before the event)");
 		return err;
 	}
 	if (err) {

@@ -69,6 +69,9 @@ static const struct abi *host_abi(void)
 		.nr_regs = 8, .regs = { 0, 1, 2, 3, 4, 5, 6, 7 }, .sp = 31, .stack = 0,
 	};
 
+	/* Bit-fields, and small arguments on the stack, are elsewhere there. */
+	if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
+		return NULL;
 	switch (EM_HOST) {
 	case EM_X86_64:
 		return &x86_64;
@@ -84,47 +87,84 @@ bool btf_place__knows_registers(void)
 	return host_abi();
 }
 
-/* Has it numbers and pointers only, where their size aligns them? */
-static bool is_plain(const struct btf *btf, u32 id)
+static bool is_plain(const struct btf *btf, u32 id, u32 offset, unsigned long *used);
+
+static bool has_plain_members(const struct btf *btf, const struct btf_type *type, u32 offset,
+			      unsigned long *used)
 {
-	const struct btf_type *type = real_type(btf, id);
-
-	if (!type)
-		return false;
-	if (btf_is_array(type))
-		return is_plain(btf, btf_array(type)->type);
-	if (!btf_is_composite(type))
-		return btf_is_ptr(type) || btf_is_any_enum(type) ||
-		       (btf_is_int(type) && type->size <= sizeof(u64));
 	for (u32 i = 0; i < btf_vlen(type); i++) {
-		s64 align = btf__align_of(btf, btf_members(type)[i].type);
+		u32 bit = btf_member_bit_offset(type, i), size = btf_member_bitfield_size(type, i);
+		u32 start = 8 * offset + bit;
 
-		if (!is_plain(btf, btf_members(type)[i].type) || align <= 0 ||
-		    (!btf_member_bitfield_size(type, i) &&
-		     btf_member_bit_offset(type, i) % (8 * align)))
+		if (size)
+			*used |= BIT(start / 64) | BIT((start + size - 1) / 64);
+		else if (!is_plain(btf, btf_members(type)[i].type, start / 8, used))
 			return false;
 	}
 	return true;
 }
 
-/* In how many registers one is passed, or 0 for what is not certainly passed so */
+static bool has_plain_elements(const struct btf *btf, const struct btf_array *array, u32 offset,
+			       unsigned long *used)
+{
+	s64 size = btf__resolve_size(btf, array->type);
+
+	for (u32 i = 0; i < array->nelems; i++) {
+		if (size <= 0 || !is_plain(btf, array->type, offset + i * size, used))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Has it numbers and pointers only, where their size aligns them? @offset: where it is in a
+ * value of one or two words; @used gets a bit for each word that it is in.
+ */
+static bool is_plain(const struct btf *btf, u32 id, u32 offset, unsigned long *used)
+{
+	const struct btf_type *type = real_type(btf, id);
+	u32 size;
+
+	if (!type)
+		return false;
+	if (btf_is_array(type))
+		return has_plain_elements(btf, btf_array(type), offset, used);
+	if (btf_is_composite(type))
+		return has_plain_members(btf, type, offset, used);
+	if (!btf_is_ptr(type) && !btf_is_any_enum(type) && !btf_is_int(type))
+		return false;
+	size = btf_is_ptr(type) ? sizeof(u64) : type->size;
+	if (!size || size > sizeof(u64) || offset % size)
+		return false;
+	*used |= BIT(offset / sizeof(u64));
+	return true;
+}
+
+/*
+ * In how many registers one is passed, or 0 for what is not certainly passed so. A word without
+ * a member, as of an aligned structure, takes no register on x86-64. BTF does not tell that
+ * a member is aligned, which matters to arm64.
+ */
 static int nr_regs_of(const struct btf *btf, u32 id)
 {
 	s64 size = btf__resolve_size(btf, id);
+	int words = DIV_ROUND_UP(size, (int)sizeof(u64));
+	unsigned long used = 0;
 
-	if (size <= 0 || size > 2 * (int)sizeof(u64) || !is_plain(btf, id))
+	if (size <= 0 || words > 2 || !is_plain(btf, id, 0, &used))
 		return 0;
-	return DIV_ROUND_UP(size, sizeof(u64));
+	return used == BIT(words) - 1 ? words : 0;
 }
 
 /* The number of its first register, or of its word of the stack behind these, or -ENOTSUP */
 static int find_slot(const struct btf *btf, const struct btf_type *proto, int nr)
 {
+	const struct btf_type *returned = real_type(btf, proto->type);
 	const int nr_regs = host_abi()->nr_regs;
 	int slot = 0, size = 0;
 
 	/* What is returned in memory, at an address that may be an argument, too */
-	if (btf__resolve_size(btf, proto->type) > 2 * (int)sizeof(u64))
+	if (returned && btf_is_composite(returned) && !nr_regs_of(btf, proto->type))
 		return -ENOTSUP;
 	for (int i = 0; i <= nr; i++) {
 		slot += size;
@@ -178,6 +218,8 @@ static int set_place_at_entry(struct btf_value *value, const struct btf_type *pr
 
 static bool is_signed(const struct btf_type *type)
 {
+	if (type && btf_is_any_enum(type))
+		return btf_kflag(type);
 	return type && btf_is_int(type) && (btf_int_encoding(type) & BTF_INT_SIGNED);
 }
 
@@ -206,12 +248,14 @@ static int set_place(struct btf_value *value, const struct btf_type *type)
 	long offset = 0;
 	int err;
 
-	if (!nr || (flags & BTF_LOC_PARAM_ADDR))
+	if (!nr || (flags & BTF_LOC_PARAM_ADDR) ||
+	    btf__resolve_size(value->btf, value->type) != type->size)
 		return -ENOTSUP;
 	if (flags & BTF_LOC_PARAM_CONST)
 		return set_constant(value, number_of(values, nr, flags & BTF_LOC_PARAM_SIGNED));
 	if (!(flags & BTF_LOC_PARAM_REG))
 		return -ENOTSUP;
+	/* Of two registers the first one, as probe-finder.c */
 	if ((flags & BTF_LOC_PARAM_OFFSET) && nr > 1)
 		offset = number_of(values + 1, nr - 1, true);
 	err = set_register(value, values[0]);
@@ -496,7 +540,9 @@ bool btf_place__is_removed(const struct btf_place *place, const char *name)
 bool btf_place__has_param(const struct btf_place *place, int nr)
 {
 	struct probe_trace_arg tvar = {};
-	struct btf_value value = { .btf = place->btf, .tvar = &tvar, };
+	struct btf_value value = {
+		.btf = place->btf, .tvar = &tvar, .type = btf_params(place->proto)[nr].type,
+	};
 	bool has = is_param(place, nr) && !find_param_place(&value, place, nr) && !value.offset;
 
 	clear_probe_trace_arg_value(&tvar);

@@ -4,7 +4,7 @@
  * of its arguments there? For machines without debug information of the kernel.
  *
  *	/proc/kallsyms			the functions, and where sections begin
- *	/sys/kernel/btf/vmlinux		arguments of functions that only one has the name of
+ *	/sys/kernel/btf/vmlinux		arguments of functions whose name is unique
  *	.BTF.func			arguments of the others, by address
  *	.BTF.inline			where functions were inlined, and their arguments there
  *
@@ -28,6 +28,7 @@
 #include "debug.h"
 #include "probe-event.h"
 #include "string2.h"
+#include "symbol.h"
 
 #define MODULE_NAME_SIZE	64	/* MODULE_NAME_LEN of 64-bit kernels is less */
 
@@ -67,6 +68,8 @@ bool kernel_btf__is_there(const char *module)
 {
 	char name[MODULE_NAME_SIZE], path[PATH_MAX];
 
+	if (module && !strcmp(module, "vmlinux"))
+		return false;
 	copy_module_name(module, name, sizeof(name));
 	scnprintf(path, sizeof(path), "%s/kernel/btf/%s", sysfs__mountpoint() ?: "",
 		  *name ? name : "vmlinux");
@@ -115,7 +118,7 @@ static int add_symbol(void *ctx, const char *name, char type, u64 address)
 	size_t len = module ? (size_t)(module - name) : strlen(name);
 	struct text_symbol *symbol;
 
-	if (!strchr("tTwW", type) || !address)
+	if (!strchr("tTwW", type) || !address || is_ignored_kernel_symbol(name))
 		return 0;
 	if (!is_in(module, kbtf->module))
 		return 0;
@@ -140,9 +143,12 @@ static int compare_symbols(const void *a, const void *b)
 {
 	const struct text_symbol *one = a, *other = b;
 
-	return one->address < other->address ? -1 : one->address > other->address;
+	if (one->address != other->address)
+		return one->address < other->address ? -1 : 1;
+	return strcmp(one->name, other->name);
 }
 
+/* Those that perf has loaded, of which it leaves out what shares an address, do not do. */
 static int read_symbols(struct kernel_btf *kbtf)
 {
 	int err = kallsyms__parse("/proc/kallsyms", kbtf, add_symbol);
@@ -166,6 +172,16 @@ void kernel_btf__delete(struct kernel_btf *kbtf)
 		free(kbtf->symbols[i].name);
 	free(kbtf->symbols);
 	free(kbtf);
+}
+
+/* Only root reads where a module's sections are. Without these, another function is found. */
+static bool may_read_sections(const struct kernel_btf *kbtf)
+{
+	char path[PATH_MAX];
+
+	scnprintf(path, sizeof(path), "%s/module/%s/sections/.text", sysfs__mountpoint(),
+		  kbtf->module);
+	return (!kbtf->func && !kbtf->inlined) || !access(path, R_OK) || errno == ENOENT;
 }
 
 /**
@@ -194,6 +210,11 @@ struct kernel_btf *kernel_btf__new(const char *module)
 	}
 	kbtf->func = load_section(kbtf, "func");
 	kbtf->inlined = load_section(kbtf, "inline");
+	if (*kbtf->module && !may_read_sections(kbtf)) {
+		kernel_btf__delete(kbtf);
+		errno = EACCES;
+		return NULL;
+	}
 	return kbtf;
 }
 
@@ -255,7 +276,10 @@ static u64 section_address(const struct kernel_btf *kbtf, const char *section)
 
 /* Functions */
 
-/* "func.text" is the LOCSEC for ".text"; that of .BTF.inline may be named as the section */
+/*
+ * "func.text" is the LOCSEC for ".text"; that of .BTF.inline may be named as the section. Code
+ * of a module's .init.text is gone.
+ */
 static const char *section_of(const struct btf *btf, const struct btf_type *type,
 			      const char *prefix)
 {
@@ -264,7 +288,10 @@ static const char *section_of(const struct btf *btf, const struct btf_type *type
 
 	if (name && strstarts(name, prefix))
 		name += strlen(prefix);
-	return name && *name == '.' ? name : NULL;
+	else if (strcmp(prefix, "inline"))
+		return NULL;
+	return name && *name == '.' && strcmp(name, ".init.text") && strcmp(name, ".exit.text") ?
+	       name : NULL;
 }
 
 typedef int (*loc_fn_t)(const struct btf *btf, const struct btf_loc *loc, u64 address, void *ctx);
@@ -298,13 +325,13 @@ static const struct btf_type *func_proto(const struct btf *btf, u32 func)
 	return btf__type_by_id(btf, btf__type_by_id(btf, func)->type);
 }
 
-/* Does .BTF.func say that nothing is known? Its FUNC_PROTO has only "..." */
+/* Does .BTF.func say that nothing is known? That is void f(...) */
 static bool is_unknown(const struct btf_type *proto)
 {
-	return btf_vlen(proto) == 1 && !btf_params(proto)[0].type;
+	return !proto->type && btf_vlen(proto) == 1 && !btf_params(proto)[0].type;
 }
 
-/* The entry of a symbol, or another one of its address */
+/* The entry of a symbol, or the first other one of its address that is known */
 struct entry {
 	u64		address;
 	const char	*name;
@@ -318,9 +345,10 @@ static int find_entry(const struct btf *btf, const struct btf_loc *loc, u64 addr
 
 	if (address != entry->address)
 		return 0;
-	entry->any = loc->func;
 	if (!strcmp(func_name(btf, loc->func), entry->name))
 		entry->named = loc->func;
+	else if (!entry->any && !is_unknown(func_proto(btf, loc->func)))
+		entry->any = loc->func;
 	return 0;
 }
 
@@ -371,7 +399,14 @@ static void find_prototype(const struct kernel_btf *kbtf, struct btf_place *plac
 
 /* Places */
 
-/* foo, and its clone foo.isra.0(), but not the cold part of it: has the source this name? */
+/* Is a symbol no function: what is before one for patches and CFI, or its cold part? */
+static bool is_no_function(const char *symbol)
+{
+	return strstarts(symbol, "__pfx_") || strstarts(symbol, "__cfi_") ||
+	       strstr(symbol, ".cold");
+}
+
+/* The name in the source, without the suffix of a clone as foo.isra.0() */
 static char *source_name(const char *symbol)
 {
 	const char *suffix = strchr(symbol, '.');
@@ -379,10 +414,12 @@ static char *source_name(const char *symbol)
 	return suffix > symbol ? strndup(symbol, suffix - symbol) : strdup(symbol);
 }
 
-static bool is_clone_of(const struct btf_place *place, const char *pattern)
+/* A clone of a function of this name, whose arguments are known */
+static bool is_known_clone(const struct btf_place *place)
 {
-	return place->proto && strchr(place->symbol, '.') &&
-	       strglobmatch(place->function, pattern);
+	if (!place->proto && !probe_conf.quiet_args)
+		pr_warning("%s is left out: %s.\n", place->symbol, place->unknown);
+	return place->proto;
 }
 
 static int visit_functions(const struct kernel_btf *kbtf, const char *pattern,
@@ -402,9 +439,10 @@ static int visit_functions(const struct kernel_btf *kbtf, const char *pattern,
 
 		if (!name)
 			return -ENOMEM;
-		if (strglobmatch(symbol->name, pattern) || strglobmatch(name, pattern)) {
+		if (!is_no_function(symbol->name) &&
+		    (strglobmatch(symbol->name, pattern) || strglobmatch(name, pattern))) {
 			find_prototype(kbtf, &place);
-			if (strglobmatch(symbol->name, pattern) || is_clone_of(&place, pattern))
+			if (strglobmatch(symbol->name, pattern) || is_known_clone(&place))
 				err = fn(kbtf, &place, ctx);
 		}
 		free(name);
@@ -439,6 +477,7 @@ static int find_site(const struct btf *btf, const struct btf_loc *loc, u64 addre
 	place.symbol_address = symbol->address;
 	place.func = loc->func;
 	place.proto = func_proto(btf, loc->func);
+	/* Of id 0, as of parameters of which none is there, that is void: not NULL */
 	place.locs = btf__type_by_id(btf, loc->loc_proto);
 	return finder->fn(finder->kbtf, &place, finder->ctx);
 }
@@ -466,7 +505,10 @@ int kernel_btf__visit_places(const struct kernel_btf *kbtf, const char *pattern,
 	return err;
 }
 
-/* Of a module that is the next symbol before it that no other function has. */
+/*
+ * In a module it is relative to the closest symbol before it whose name is unique there, or an
+ * address, as in try_to_find_absolute_address(), if there is none.
+ */
 static int set_symbol(const struct kernel_btf *kbtf, const struct btf_place *place,
 		      struct probe_trace_point *point)
 {
@@ -483,7 +525,7 @@ static int set_symbol(const struct kernel_btf *kbtf, const struct btf_place *pla
 		address = base ? base->address - 1 : 0;
 	} while (base && count_symbols(kbtf, base->name) > 1);
 	if (!base)
-		return -ENOENT;
+		return asprintf(&point->symbol, "0x%" PRIx64, place->address) < 0 ? -ENOMEM : 0;
 	point->symbol = strdup(base->name);
 	point->offset = place->address - base->address;
 	point->module = strdup(kbtf->module);
@@ -496,7 +538,7 @@ static int set_symbol(const struct kernel_btf *kbtf, const struct btf_place *pla
  * @place: of a function
  * @point: zeroed; gets no symbol if the kernel allows no probe there
  *
- * Return: 0, -ENOENT or -ENOMEM.
+ * Return: 0 or -ENOMEM.
  */
 int kernel_btf__set_point(const struct kernel_btf *kbtf, const struct btf_place *place,
 			  struct probe_trace_point *point)

@@ -5,6 +5,7 @@
  * information is made of that here, so that all that comes behind it is the same.
  */
 #include <bpf/btf.h>
+#include <dwarf.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/kernel.h>
@@ -31,7 +32,7 @@ static const char *find_lack(struct perf_probe_event *pev, bool variables)
 	if (point->file)
 		return "source files";
 	if (point->offset && variables)
-		return "variables behind the first instruction of a function";
+		return "variables at an offset in a function";
 	if (point->retprobe && variables)
 		return "variables where a function returns";
 	return NULL;
@@ -79,13 +80,14 @@ struct event_finder {
 	struct perf_probe_event		*pev;
 	struct probe_trace_event	*tevs;
 	int				ntevs;
+	const char			*unknown;	/* why arguments of one are not known */
 };
 
 static void warn_unknown(const struct btf_place *place)
 {
 	if (!probe_conf.quiet_args)
-		pr_warning("BTF does not tell the arguments of %s(): %s.\n", place->symbol,
-			   place->unknown);
+		pr_warning("BTF does not tell the arguments of %s(): %s. Debug information of the kernel may.\n",
+			   place->symbol, place->unknown);
 }
 
 static int convert_arg(const struct btf_place *place, struct perf_probe_event *pev,
@@ -157,6 +159,13 @@ static int convert_args(const struct btf_place *place, struct perf_probe_event *
 	return err;
 }
 
+static int too_many(void)
+{
+	pr_warning("More than %d places: see --max-probes and --no-inlines.\n",
+		   probe_conf.max_probes);
+	return -ERANGE;
+}
+
 static bool is_found(const struct event_finder *finder, u64 address)
 {
 	for (int i = 0; i < finder->ntevs; i++) {
@@ -174,16 +183,17 @@ static int add_event(const struct kernel_btf *kbtf, const struct btf_place *plac
 
 	if (is_found(finder, place->address))
 		return 0;
-	if (finder->ntevs == probe_conf.max_probes) {
-		pr_warning("Too many( > %d) probe point found.\n", probe_conf.max_probes);
-		return -ERANGE;
-	}
+	if (finder->ntevs == probe_conf.max_probes)
+		return too_many();
 	finder->ntevs++;
 	err = kernel_btf__set_point(kbtf, place, &tev->point);
 	if (err)
 		return err;
-	if (!place->proto && perf_probe_with_var(finder->pev))
+	tev->lang = DW_LANG_C;
+	if (!place->proto && perf_probe_with_var(finder->pev)) {
+		finder->unknown = place->unknown;
 		warn_unknown(place);
+	}
 	return convert_args(place, finder->pev, tev);
 }
 
@@ -225,6 +235,9 @@ static int check_events(struct event_finder *finder)
 	if (!pev->nargs)
 		return 0;
 	err = fill_empty_trace_arg(pev, finder->tevs, finder->ntevs);
+	if (err == -ENODATA && probe_conf.quiet_args)
+		pr_err("BTF does not tell the arguments of %s: %s.\n", pev->point.function,
+		       finder->unknown);
 	if (err != -ENXIO)
 		return err;
 	print_no_param(finder);
@@ -288,6 +301,8 @@ int probe_btf__find_trace_events(struct perf_probe_event *pev, struct probe_trac
 	kbtf = kernel_btf__new(pev->target);
 	if (!kbtf) {
 		err = -errno;
+		if (!perf_probe_with_var(pev))
+			return 0;
 		print_load_error(-err);
 		return err;
 	}
@@ -314,15 +329,18 @@ static int add_variables(const struct kernel_btf *kbtf __maybe_unused,
 			 const struct btf_place *place, void *ctx)
 {
 	struct variable_finder *finder = ctx;
-	struct variable_list *vl = &finder->vls[finder->nr];
+	struct variable_list *vl;
 	struct perf_probe_arg args[MAX_PROBE_ARGS] = {};
 	int nr = expand_params(place, args, 0), err = 0;
 
-	if (finder->nr == probe_conf.max_probes) {
-		pr_warning("Too many( > %d) probe point found.\n", probe_conf.max_probes);
-		return -ERANGE;
+	for (int i = 0; i < finder->nr; i++) {
+		if (finder->vls[i].point.address == place->address)
+			return 0;
 	}
-	finder->nr++;
+	if (finder->nr == probe_conf.max_probes)
+		return too_many();
+	vl = &finder->vls[finder->nr++];
+	vl->point.address = place->address;
 	if (!place->proto)
 		warn_unknown(place);
 	vl->point.symbol = strdup(place->symbol);
@@ -334,7 +352,9 @@ static int add_variables(const struct kernel_btf *kbtf __maybe_unused,
 		struct strbuf buf = STRBUF_INIT;
 
 		err = btf_place__describe_param(place, btf_place__find_param(place, args[i].var),
-						&buf) ?: strlist__add(vl->vars, buf.buf);
+						&buf);
+		if (!err && strlist__add(vl->vars, buf.buf) == -ENOMEM)
+			err = -ENOMEM;
 		strbuf_release(&buf);
 	}
 	return err;

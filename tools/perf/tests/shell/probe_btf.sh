@@ -15,7 +15,7 @@ err=0 # fail() sets it
 
 need_root
 need_tools unshare
-need_features bpf libtraceevent
+need_features bpf dwarf libtraceevent
 [[ -e /sys/kernel/tracing/kprobe_events ]] || skip "no kprobe events in /sys/kernel/tracing"
 case $(uname -m) in
 x86_64|aarch64) ;;
@@ -102,7 +102,7 @@ refused()
 
 refused 'Only debug information has lines' 'probe_args_around:2 value'
 refused 'Only debug information has source files' 'probe_args_arg1@probe_args.c value'
-refused 'Only debug information has variables behind' 'probe_args_arg1+4 value'
+refused 'Only debug information has variables at an offset' 'probe_args_arg1+4 value'
 refused "'more' is not a parameter of probe_args_around()" 'probe_args_around more'
 refused 'Only debug information has \$vars' 'probe_args_around $vars'
 refused 'Failed to find function probe_args_gone' 'probe_args_gone value'
