@@ -64,7 +64,8 @@ def candidates() -> Iterator[Function]:
             continue
         args = named_words(types, func)
         file = "".join(types.tags(func, "file:"))
-        if file:
+        # The symbol of what runs before the kernel is mapped begins with __pi_.
+        if file and names[func["name"]]:
             yield Function("same name", f"{func['name']}@{file}", args)
         elif "." in func["name"]:
             yield Function("clone", func["name"], args)
@@ -77,7 +78,10 @@ def add_event(number: int, func: Function) -> str:
     """Define the event of a function. The error, or nothing."""
     args = " ".join(f"a{i}={name}:x64 r{i}={place}:x64"
                     for i, (name, place) in enumerate(func.args.items()))
-    return define(f"p:random/f{number} {func.target} {args}")
+    error = define(f"p:random/f{number} {func.target} {args}")
+    if error and "Failed to register" not in error:
+        print(f"{func.target}: {error}")
+    return error
 
 
 def main() -> None:
